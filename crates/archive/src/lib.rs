@@ -1,0 +1,15 @@
+//! History for good, on disk: what a process without Redis and Postgres stands on.
+//!
+//! - [`DataFolder`]: the folder, its lock, and what lies where in it
+//! - [`SqliteArchive`]: events and their projections in one SQLite file; many changes share one disk sync
+//! - [`DiskCas`]: payloads too large for an event, a file each
+//!
+//! Nothing here decides what happens to a run: it keeps what it is told, in order, and gives it back.
+
+mod cas;
+mod folder;
+mod sqlite;
+
+pub use cas::DiskCas;
+pub use folder::DataFolder;
+pub use sqlite::{Options, SqliteArchive};

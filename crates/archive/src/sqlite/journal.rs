@@ -1,0 +1,241 @@
+//! What the writer does inside a transaction.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement, params};
+use switchyard_core::run::{Event, EventKind};
+use switchyard_core::{Hash, Payload, RunId, Timestamp};
+use switchyard_store::WorkflowRecord;
+
+use super::{project, read};
+
+/// Something to make durable.
+#[derive(Debug)]
+pub(super) enum Work {
+    Append(Vec<Event>),
+    Definition { hash: Hash, canonical: Arc<str> },
+    Workflow { name: String, definition: Hash, at: Timestamp },
+    Cache { scope: String, key: String, value: Payload, now: Timestamp, expires_at: Timestamp },
+}
+
+impl Work {
+    /// How much of a transaction it fills, in events.
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Self::Append(events) => events.len(),
+            Self::Definition { .. } | Self::Workflow { .. } | Self::Cache { .. } => 1,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Answer {
+    Done,
+    Workflow(WorkflowRecord),
+}
+
+/// Why a transaction cannot be finished.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The disk or the file.
+    Sqlite(rusqlite::Error),
+    /// What we were told does not fit what is stored: a bug above us.
+    Contradiction(String),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::ConstraintViolation) => Self::Contradiction(error.to_string()),
+            _ => Self::Sqlite(error),
+        }
+    }
+}
+
+impl From<read::Unread> for Failure {
+    fn from(unread: read::Unread) -> Self {
+        match unread {
+            read::Unread::Sqlite(e) => Self::Sqlite(e),
+            read::Unread::Store(e) => Self::Contradiction(e.to_string()),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Contradiction(format!("an event cannot be written as JSON: {error}"))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct RunRow {
+    no: i64,
+    last_seq: u64,
+}
+
+pub(super) struct Journal<'c> {
+    conn: &'c Connection,
+    insert_event: Statement<'c>,
+    /// Runs that have not ended, so that an event costs no lookup.
+    active: HashMap<RunId, RunRow>,
+    /// Reused for every body.
+    body: Vec<u8>,
+    /// The number of the last event that is committed.
+    last_no: i64,
+}
+
+impl<'c> Journal<'c> {
+    pub(super) fn open(conn: &'c Connection) -> rusqlite::Result<Self> {
+        let last_no = conn.query_row("SELECT coalesce(max(no), 0) FROM events", [], |row| row.get(0))?;
+        let insert_event =
+            conn.prepare("INSERT INTO events (run_no, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        Ok(Self { conn, insert_event, active: HashMap::new(), body: Vec::new(), last_no })
+    }
+
+    pub(super) fn last_no(&self) -> i64 {
+        self.last_no
+    }
+
+    /// All of it or nothing, durable at return. After an error this journal must not be used: what it remembers
+    /// of runs was rolled back.
+    pub(super) fn transaction<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let before = self.last_no;
+        let done = work(self).and_then(|done| {
+            self.conn.prepare_cached("COMMIT")?.execute([])?;
+            Ok(done)
+        });
+        if done.is_err() {
+            self.last_no = before;
+            // SQLite has rolled back by itself if the disk was full; then this says so, and that is all right.
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
+        done
+    }
+
+    pub(super) fn perform(&mut self, work: &Work) -> Result<Answer, Failure> {
+        match work {
+            Work::Append(events) => {
+                for event in events {
+                    self.append(event)?;
+                }
+            }
+            Work::Definition { hash, canonical } => self.put_definition(*hash, canonical)?,
+            Work::Workflow { name, definition, at } => {
+                return self.register_workflow(name, *definition, *at).map(Answer::Workflow);
+            }
+            Work::Cache { scope, key, value, now, expires_at } => {
+                self.cache(scope, key, value, *now, *expires_at)?;
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    fn append(&mut self, event: &Event) -> Result<(), Failure> {
+        let row = match self.active.get(&event.run) {
+            Some(row) => Some(*row),
+            None => self.look_up(event.run)?,
+        };
+        let last_seq = row.map_or(0, |row| row.last_seq);
+        if event.seq <= last_seq {
+            return Ok(());
+        }
+        if event.seq != last_seq + 1 {
+            return Err(Failure::Contradiction(format!(
+                "event {} of {} came after event {last_seq}",
+                event.seq, event.run
+            )));
+        }
+        let no = match (row, &event.kind) {
+            (None, EventKind::RunAccepted(accepted)) => project::accept(self.conn, event, accepted)?,
+            (Some(row), kind) if !matches!(kind, EventKind::RunAccepted(_)) => row.no,
+            _ => {
+                let what = format!("{} is event {} of {}", event.kind.name(), event.seq, event.run);
+                return Err(Failure::Contradiction(what));
+            }
+        };
+        self.insert(no, event)?;
+        project::follow(self.conn, no, event)?;
+        match event.kind {
+            EventKind::RunEnded { .. } => self.active.remove(&event.run),
+            _ => self.active.insert(event.run, RunRow { no, last_seq: event.seq }),
+        };
+        Ok(())
+    }
+
+    fn insert(&mut self, run_no: i64, event: &Event) -> Result<(), Failure> {
+        self.body.clear();
+        serde_json::to_writer(&mut self.body, &event.kind)?;
+        // Text and not a blob, so that people and SQLite's JSON functions can read it.
+        let body = std::str::from_utf8(&self.body)
+            .map_err(|e| Failure::Contradiction(format!("an event is not UTF-8: {e}")))?;
+        self.last_no = self.insert_event.insert(params![
+            run_no,
+            event.seq.cast_signed(),
+            event.at.as_millis(),
+            event.kind.name(),
+            body
+        ])?;
+        Ok(())
+    }
+
+    fn look_up(&self, run: RunId) -> rusqlite::Result<Option<RunRow>> {
+        self.conn
+            .prepare_cached(
+                "SELECT no, (SELECT coalesce(max(seq), 0) FROM events WHERE run_no = runs.no)
+                 FROM runs WHERE id = ?1",
+            )?
+            .query_row([run.to_string()], |row| {
+                Ok(RunRow { no: row.get(0)?, last_seq: row.get::<_, i64>(1)?.cast_unsigned() })
+            })
+            .optional()
+    }
+
+    fn put_definition(&self, hash: Hash, canonical: &str) -> rusqlite::Result<()> {
+        self.conn
+            .prepare_cached("INSERT INTO definitions (hash, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+            .execute(params![hash.to_string(), canonical])?;
+        Ok(())
+    }
+
+    fn register_workflow(
+        &self,
+        name: &str,
+        definition: Hash,
+        at: Timestamp,
+    ) -> Result<WorkflowRecord, Failure> {
+        let version = match read::workflow(self.conn, name, None)? {
+            Some(newest) if newest.definition == definition => return Ok(newest),
+            Some(newest) => newest.version + 1,
+            None => 1,
+        };
+        self.conn
+            .prepare_cached(
+                "INSERT INTO workflows (name, version, definition, created_at) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![name, version, definition.to_string(), at.as_millis()])?;
+        Ok(WorkflowRecord { name: name.to_owned(), version, definition, created_at: at })
+    }
+
+    fn cache(
+        &self,
+        scope: &str,
+        key: &str,
+        value: &Payload,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<(), Failure> {
+        self.conn.prepare_cached("DELETE FROM cache WHERE expires_at <= ?1")?.execute([now.as_millis()])?;
+        self.conn
+            .prepare_cached(
+                "INSERT INTO cache (scope, key, value, expires_at) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at",
+            )?
+            .execute(params![scope, key, serde_json::to_string(value)?, expires_at.as_millis()])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! The archive in one SQLite file: one thread writes, any number of connections read.
+//!
+//! - `writer`: the thread; everything that waits is one transaction and one disk sync
+//! - `journal`: what the thread does inside a transaction
+//! - `project`: the rows of runs and approvals that follow from an event
+//! - `read`: questions, answered on connections of their own
+
+mod checkpoint;
+mod error;
+mod journal;
+mod migrations;
+mod project;
+mod read;
+mod rows;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OpenFlags};
+use switchyard_core::run::Event;
+use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
+use switchyard_store::{
+    Ack, ApprovalFilter, ApprovalRecord, Archive, Page, RunFilter, RunRecord, StoreError, WorkflowRecord,
+};
+
+use crate::folder::FolderLock;
+use error::cannot_open;
+use journal::{Answer, Work};
+use read::Readers;
+use writer::Writer;
+
+/// A handle on the archive. Dropping the last clone waits until everything handed over is written.
+#[derive(Debug, Clone)]
+pub struct SqliteArchive {
+    readers: Arc<Readers>,
+    /// None when the file was opened for reading only.
+    writer: Option<Arc<Writer>>,
+}
+
+/// How to open an archive, for those who need to deviate.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The file grows to this many pages of 4 KiB at most, then it is full. No limit if not given.
+    pub pages_max: Option<u32>,
+}
+
+impl SqliteArchive {
+    /// Opens or makes the file. The caller sees to it that no other process writes to it; see
+    /// [`DataFolder`](crate::DataFolder).
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::open_with(path.into(), Options::default(), None)
+    }
+
+    /// The same with options.
+    pub fn open_custom(path: impl Into<PathBuf>, options: Options) -> Result<Self, StoreError> {
+        Self::open_with(path.into(), options, None)
+    }
+
+    pub(crate) fn open_with(
+        path: PathBuf,
+        options: Options,
+        lock: Option<Arc<FolderLock>>,
+    ) -> Result<Self, StoreError> {
+        let path: Arc<Path> = path.into();
+        let mut conn = connect(&path, Access::Write(&options)).map_err(|e| cannot_open(&path, &e))?;
+        migrations::migrate(&mut conn, &path)?;
+        let writer = Writer::start(conn, path.clone(), lock)?;
+        Ok(Self { readers: Arc::new(Readers::new(path)), writer: Some(Arc::new(writer)) })
+    }
+
+    /// Opens an existing file for reading, also while another process writes to it.
+    pub fn open_read_only(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let path: Arc<Path> = path.into().into();
+        let conn = connect(&path, Access::Read).map_err(|e| cannot_open(&path, &e))?;
+        migrations::check_current(&conn, &path)?;
+        Ok(Self { readers: Arc::new(Readers::new(path)), writer: None })
+    }
+
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writer.as_deref().ok_or_else(|| {
+            StoreError::unavailable(format!("{} was opened for reading only", self.readers.path().display()))
+        })
+    }
+
+    /// Hands work to the writer; durable at return.
+    async fn write(&self, work: Work) -> Result<Answer, StoreError> {
+        self.writer()?.hand_over(work).await
+    }
+}
+
+enum Access<'a> {
+    Read,
+    Write(&'a Options),
+}
+
+fn connect(path: &Path, access: Access<'_>) -> rusqlite::Result<Connection> {
+    // No mutex inside SQLite: a connection is used by one thread at a time, which Rust sees to.
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = match &access {
+        Access::Read => Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?,
+        Access::Write(_) => {
+            let rw = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+            Connection::open_with_flags(path, flags | rw)?
+        }
+    };
+    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.set_prepared_statement_cache_capacity(64);
+    conn.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 67108864;")?;
+    if let Access::Write(options) = access {
+        prepare_for_writing(&conn, options)?;
+    }
+    Ok(conn)
+}
+
+fn prepare_for_writing(conn: &Connection, options: &Options) -> rusqlite::Result<()> {
+    conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    // FULL: a commit is on the disk, not only in the kernel. The writer checkpoints by itself, after the acks.
+    conn.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = OFF;",
+    )?;
+    if let Some(pages) = options.pages_max {
+        conn.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Archive for SqliteArchive {
+    fn append(&self, events: Vec<Event>) -> Ack {
+        let handed_over = self.writer().map(|writer| writer.hand_over(Work::Append(events)));
+        Box::pin(async move { handed_over?.await.map(|_| ()) })
+    }
+
+    async fn events(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.readers.ask(move |conn| read::events(conn, run, after, limit)).await
+    }
+
+    async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.readers.ask(move |conn| read::run(conn, run)).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError> {
+        let filter = filter.clone();
+        self.readers.ask(move |conn| read::runs(conn, &filter)).await
+    }
+
+    async fn unfinished(&self) -> Result<Vec<RunId>, StoreError> {
+        self.readers.ask(read::unfinished).await
+    }
+
+    async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError> {
+        let key = key.to_owned();
+        self.readers.ask(move |conn| read::by_idempotency_key(conn, &key)).await
+    }
+
+    async fn put_definition(&self, hash: Hash, canonical: Arc<str>) -> Result<(), StoreError> {
+        // The same workflow is submitted again and again: looking costs less than a disk sync.
+        if self.readers.ask(move |conn| read::has_definition(conn, hash)).await? {
+            return Ok(());
+        }
+        self.write(Work::Definition { hash, canonical }).await.map(|_| ())
+    }
+
+    async fn definition(&self, hash: Hash) -> Result<Option<Arc<str>>, StoreError> {
+        self.readers.ask(move |conn| read::definition(conn, hash)).await
+    }
+
+    async fn register_workflow(
+        &self,
+        name: &str,
+        definition: Hash,
+        at: Timestamp,
+    ) -> Result<WorkflowRecord, StoreError> {
+        match self.write(Work::Workflow { name: name.to_owned(), definition, at }).await? {
+            Answer::Workflow(record) => Ok(record),
+            Answer::Done => {
+                Err(StoreError::Corrupt(format!("workflow `{name}` was written without a version")))
+            }
+        }
+    }
+
+    async fn workflow(&self, name: &str, version: Option<u32>) -> Result<Option<WorkflowRecord>, StoreError> {
+        let name = name.to_owned();
+        self.readers.ask(move |conn| read::workflow(conn, &name, version)).await
+    }
+
+    async fn workflows(&self) -> Result<Vec<WorkflowRecord>, StoreError> {
+        self.readers.ask(read::workflows).await
+    }
+
+    async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError> {
+        let approval = approval.clone();
+        self.readers.ask(move |conn| read::approval(conn, &approval)).await
+    }
+
+    async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<ApprovalRecord>, StoreError> {
+        let filter = filter.clone();
+        self.readers.ask(move |conn| read::approvals(conn, &filter)).await
+    }
+
+    async fn cached(&self, scope: &str, key: &str, now: Timestamp) -> Result<Option<Payload>, StoreError> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        self.readers.ask(move |conn| read::cached(conn, &scope, &key, now)).await
+    }
+
+    async fn cache(
+        &self,
+        scope: &str,
+        key: &str,
+        value: Payload,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> Result<(), StoreError> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        self.write(Work::Cache { scope, key, value, now, expires_at: now.plus(ttl) }).await.map(|_| ())
+    }
+}

@@ -1,0 +1,164 @@
+//! The one thread that writes. Whatever waits when it looks is one transaction, one disk sync, and then all
+//! of it is acknowledged; what arrives during the sync is the next transaction.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use switchyard_store::StoreError;
+use tokio::sync::oneshot;
+
+use super::checkpoint;
+use super::error::{cannot_open, sentence};
+use super::journal::{Answer, Failure, Journal, Work};
+use crate::folder::FolderLock;
+
+/// A transaction takes no more once it has this many events: the first in it should not wait for ever.
+const GROUP_EVENTS_MAX: usize = 8_000;
+
+struct Job {
+    work: Work,
+    ack: oneshot::Sender<Result<Answer, StoreError>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    path: Arc<Path>,
+    /// None only while it is being dropped: closing the channel is what ends the thread.
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(
+        conn: Connection,
+        path: Arc<Path>,
+        lock: Option<Arc<FolderLock>>,
+    ) -> Result<Self, StoreError> {
+        let (jobs, inbox) = mpsc::channel();
+        let desk = Desk { conn, path: path.clone(), inbox, _lock: lock };
+        let thread = std::thread::Builder::new()
+            .name("archive-writer".to_owned())
+            .spawn(move || desk.work())
+            .map_err(|e| {
+                StoreError::unavailable(format!("cannot start the writer of {}: {e}", path.display()))
+            })?;
+        Ok(Self { path, jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Takes its place in the order now; resolves when it is durable.
+    pub(super) fn hand_over(
+        &self,
+        work: Work,
+    ) -> impl Future<Output = Result<Answer, StoreError>> + Send + use<> {
+        let (ack, answer) = oneshot::channel();
+        if let Some(jobs) = &self.jobs {
+            // If the thread is gone, so is `ack`, and the answer below says it.
+            let _ = jobs.send(Job { work, ack });
+        }
+        let path = self.path.clone();
+        async move {
+            answer.await.unwrap_or_else(|_| {
+                Err(StoreError::unavailable(format!("the writer of {} has stopped", path.display())))
+            })
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!(path = %self.path.display(), "the archive's writer panicked");
+        }
+    }
+}
+
+/// What the thread works with.
+struct Desk {
+    conn: Connection,
+    path: Arc<Path>,
+    inbox: Receiver<Job>,
+    /// The folder stays ours until the last page is written.
+    _lock: Option<Arc<FolderLock>>,
+}
+
+impl Desk {
+    fn work(self) {
+        match self.write_groups() {
+            Ok(()) => checkpoint::for_good(&self.conn),
+            Err(why) => self.refuse(&why),
+        }
+    }
+
+    /// Ends when the channel is closed and empty, or at the first failure.
+    fn write_groups(&self) -> Result<(), StoreError> {
+        let mut journal = Journal::open(&self.conn).map_err(|e| cannot_open(&self.path, &e))?;
+        while let Ok(first) = self.inbox.recv() {
+            let group = self.gather(first);
+            match write_group(&mut journal, &group) {
+                Ok(answers) => {
+                    for (job, answer) in group.into_iter().zip(answers) {
+                        // Nobody may be waiting any more; what is written stays written.
+                        let _ = job.ack.send(Ok(answer));
+                    }
+                }
+                Err(failure) => {
+                    let why = self.explain(&failure, journal.last_no());
+                    tracing::error!(error = %why, "the archive takes no more");
+                    refuse_all(group, &why);
+                    return Err(why);
+                }
+            }
+            checkpoint::if_due(&self.conn);
+        }
+        Ok(())
+    }
+
+    /// Everything that waits behind `first`, up to the size of a group.
+    fn gather(&self, first: Job) -> Vec<Job> {
+        let mut weight = first.work.weight();
+        let mut group = vec![first];
+        while weight < GROUP_EVENTS_MAX
+            && let Ok(job) = self.inbox.try_recv()
+        {
+            weight += job.work.weight();
+            group.push(job);
+        }
+        group
+    }
+
+    /// Later events may stand on those that were lost, so after a failure nothing is taken any more.
+    fn refuse(&self, why: &StoreError) {
+        let later = StoreError::unavailable(format!("{} takes no more: {why}", self.path.display()));
+        while let Ok(job) = self.inbox.recv() {
+            let _ = job.ack.send(Err(later.clone()));
+        }
+    }
+
+    fn explain(&self, failure: &Failure, last_no: i64) -> StoreError {
+        match failure {
+            Failure::Contradiction(what) => StoreError::Corrupt(what.clone()),
+            Failure::Sqlite(e) => StoreError::unavailable(format!(
+                "cannot write to {}: {}; nothing after event {last_no} was accepted",
+                self.path.display(),
+                sentence(e, &self.path)
+            )),
+        }
+    }
+}
+
+fn write_group(journal: &mut Journal<'_>, group: &[Job]) -> Result<Vec<Answer>, Failure> {
+    journal.transaction(|journal| group.iter().map(|job| journal.perform(&job.work)).collect())
+}
+
+fn refuse_all(group: Vec<Job>, why: &StoreError) {
+    for job in group {
+        let _ = job.ack.send(Err(why.clone()));
+    }
+}

@@ -1,0 +1,50 @@
+//! Payloads on disk: whole or not there, and checked when they are read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use switchyard_archive::DataFolder;
+use switchyard_core::CasRef;
+use switchyard_store::{Cas, StoreError};
+
+fn file_of(dir: &Path, reference: CasRef) -> PathBuf {
+    let hex = reference.hash.hex();
+    dir.join("cas").join(&hex[..2]).join(hex)
+}
+
+#[tokio::test]
+async fn a_payload_is_a_file_named_by_its_hash_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let cas = DataFolder::open(dir.path()).unwrap().cas();
+    let reference = cas.put(Bytes::from_static(b"{\"a\": 1}")).await.unwrap();
+    let file = file_of(dir.path(), reference);
+    assert_eq!(fs::read(&file).unwrap(), b"{\"a\": 1}");
+    assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "no temporary file is left");
+}
+
+#[tokio::test]
+async fn a_damaged_payload_is_refused_and_healed_by_its_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let cas = DataFolder::open(dir.path()).unwrap().cas();
+    let content = Bytes::from_static(b"the content");
+    let reference = cas.put(content.clone()).await.unwrap();
+    for damage in [&b"the c0ntent"[..], b"the con", b""] {
+        fs::write(file_of(dir.path(), reference), damage).unwrap();
+        let damaged = cas.get(reference).await.unwrap_err();
+        assert!(matches!(damaged, StoreError::Corrupt(_)), "{damaged:?}");
+        assert!(damaged.to_string().contains(&reference.to_string()), "{damaged}");
+        cas.put(content.clone()).await.unwrap();
+        assert_eq!(cas.get(reference).await.unwrap(), content);
+    }
+}
+
+#[tokio::test]
+async fn a_cas_that_cannot_be_written_is_a_clear_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let cas = DataFolder::open(dir.path()).unwrap().cas();
+    fs::write(dir.path().join("cas"), "in the way").unwrap();
+    let refused = cas.put(Bytes::from_static(b"x")).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable(_)), "{refused:?}");
+    assert!(refused.to_string().starts_with("cannot write payload cas://sha256:"), "{refused}");
+}

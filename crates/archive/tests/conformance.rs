@@ -1,0 +1,40 @@
+//! SQLite and the disk do what every archive and every CAS has to do.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use switchyard_archive::DataFolder;
+use switchyard_archive_conformance::{Backend, CasBackend, archive_tests, cas_tests};
+use switchyard_store::{Archive, Cas};
+use tempfile::TempDir;
+
+struct OnDisk;
+
+#[async_trait]
+impl Backend for OnDisk {
+    type Place = TempDir;
+
+    async fn place(&self) -> TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    async fn open(&self, place: &TempDir) -> Arc<dyn Archive> {
+        Arc::new(DataFolder::open(place.path()).unwrap().archive().unwrap())
+    }
+}
+
+#[async_trait]
+impl CasBackend for OnDisk {
+    type Place = TempDir;
+
+    async fn place(&self) -> TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    async fn open(&self, place: &TempDir) -> Arc<dyn Cas> {
+        Arc::new(DataFolder::open(place.path()).unwrap().cas())
+    }
+}
+
+archive_tests!(OnDisk);
+cas_tests!(OnDisk);

@@ -1,0 +1,126 @@
+//! The file itself: what it is refused for, what people see in it, what is left of it at the end.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use switchyard_archive::SqliteArchive;
+use switchyard_archive_conformance::fixtures::{History, accepted, node_started, node_succeeded, run_id};
+use switchyard_store::{Archive, StoreError};
+use tempfile::TempDir;
+
+fn somewhere() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("switchyard.db");
+    (dir, path)
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_refused() {
+    let (_dir, path) = somewhere();
+    drop(SqliteArchive::open(&path).unwrap());
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
+    for refused in
+        [SqliteArchive::open(&path).unwrap_err(), SqliteArchive::open_read_only(&path).unwrap_err()]
+    {
+        let text = refused.to_string();
+        assert!(text.contains("has schema version 99") && text.contains("use a newer switchyard"), "{text}");
+    }
+}
+
+#[test]
+fn another_programs_file_is_left_alone() {
+    let (_dir, path) = somewhere();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    let refused = SqliteArchive::open(&path).unwrap_err().to_string();
+    assert!(refused.ends_with("is a SQLite file, but not a Switchyard archive"), "{refused}");
+
+    fs::write(&path, "just some text, long enough to be looked at as a database header").unwrap();
+    let refused = SqliteArchive::open(&path).unwrap_err().to_string();
+    assert!(refused.starts_with(&format!("cannot open {}: ", path.display())), "{refused}");
+    assert!(refused.contains("not a database"), "{refused}");
+}
+
+#[test]
+fn opening_for_reading_makes_nothing() {
+    let (_dir, path) = somewhere();
+    SqliteArchive::open_read_only(&path).unwrap_err();
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn a_damaged_event_is_named() {
+    let (_dir, path) = somewhere();
+    let archive = SqliteArchive::open(&path).unwrap();
+    let mut history = History::of(run_id(0));
+    history.put(&archive, [accepted(), node_started("a"), node_succeeded("a")]).await;
+    drop(archive);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute("UPDATE events SET body = '{\"node_star' WHERE seq = 2", []).unwrap();
+    drop(conn);
+
+    let archive = SqliteArchive::open(&path).unwrap();
+    let damaged = archive.events(history.run, 0, 10).await.unwrap_err();
+    assert!(matches!(damaged, StoreError::Corrupt(_)));
+    assert!(damaged.to_string().contains(&format!("event 2 of {}", history.run)), "{damaged}");
+    assert_eq!(archive.events(history.run, 2, 10).await.unwrap().len(), 1, "the others can be read");
+}
+
+#[tokio::test]
+async fn people_can_read_the_history() {
+    let (_dir, path) = somewhere();
+    let archive = SqliteArchive::open(&path).unwrap();
+    let mut history = History::of(run_id(0));
+    history.put(&archive, [accepted(), node_started("fetch")]).await;
+    let line: String = Connection::open(&path)
+        .unwrap()
+        .query_row(
+            "SELECT concat_ws('|', run, seq, at, kind, body) FROM history WHERE run = ?1 AND seq = 2",
+            [history.run.to_string()],
+            |row| row.get(0),
+        )
+        .unwrap();
+    let body = r#"{"node_started":{"node":"fetch","attempt":1,"claim":1,"worker":"worker-1"}}"#;
+    assert_eq!(line, format!("{}|2|2023-11-14T22:13:22.000Z|node_started|{body}", history.run));
+}
+
+#[tokio::test]
+async fn dropping_the_last_handle_finishes_what_was_handed_over() {
+    let (dir, path) = somewhere();
+    let archive = SqliteArchive::open(&path).unwrap();
+    archive.unfinished().await.unwrap();
+    let acks: Vec<_> =
+        (0..2_000).map(|n| archive.append(vec![History::of(run_id(n)).next(accepted())])).collect();
+    drop(archive);
+
+    // One file, without a log beside it.
+    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["switchyard.db"]);
+    for ack in acks {
+        ack.await.unwrap();
+    }
+    assert_eq!(SqliteArchive::open(&path).unwrap().unfinished().await.unwrap().len(), 2_000);
+}
+
+/// The log marks the last page of each transaction; every transaction is one sync.
+fn transactions_in_log(log: &[u8]) -> usize {
+    const HEADER: usize = 32;
+    const FRAME: usize = 24 + 4096;
+    log[HEADER..].chunks_exact(FRAME).filter(|frame| frame[4..8] != [0; 4]).count()
+}
+
+#[tokio::test]
+async fn what_waits_shares_one_commit() {
+    let (dir, path) = somewhere();
+    let archive = SqliteArchive::open(&path).unwrap();
+    // Keeps the writer busy while the small ones arrive.
+    let mut large = History::of(run_id(0));
+    let kinds = std::iter::once(accepted()).chain((0..5_000).map(|_| node_started("step")));
+    let mut acks = vec![archive.append(large.all(kinds))];
+    acks.extend((1..=1_000).map(|n| archive.append(vec![History::of(run_id(n)).next(accepted())])));
+    for ack in acks {
+        ack.await.unwrap();
+    }
+    let commits = transactions_in_log(&fs::read(dir.path().join("switchyard.db-wal")).unwrap());
+    assert!((2..100).contains(&commits), "1,001 appends took {commits} commits");
+}

@@ -1,0 +1,98 @@
+//! One process works in a folder; others are told who it is, and may look.
+
+use std::fs;
+use std::path::Path;
+
+use switchyard_archive::DataFolder;
+use switchyard_archive_conformance::fixtures::{History, accepted, node_started, run_id};
+use switchyard_store::{Archive, StoreError};
+
+#[test]
+fn a_folder_in_use_is_refused_with_the_pid() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(dir.path()).unwrap();
+    let refused = DataFolder::open(dir.path()).unwrap_err();
+    let expected = StoreError::InUse { path: dir.path().display().to_string(), pid: std::process::id() };
+    assert_eq!(refused, expected);
+    drop(folder);
+    DataFolder::open(dir.path()).unwrap();
+}
+
+#[tokio::test]
+async fn the_folder_is_held_while_its_archive_or_its_cas_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = DataFolder::open(dir.path()).unwrap().archive().unwrap();
+    DataFolder::open(dir.path()).unwrap_err();
+    drop(archive);
+    let cas = DataFolder::open(dir.path()).unwrap().cas();
+    DataFolder::open(dir.path()).unwrap_err();
+    drop(cas);
+    DataFolder::open(dir.path()).unwrap();
+}
+
+#[test]
+fn what_a_dead_process_left_in_the_lock_file_does_not_matter() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("lock"), "4000000000 and more").unwrap();
+    let folder = DataFolder::open(dir.path()).unwrap();
+    let pid = fs::read_to_string(dir.path().join("lock")).unwrap();
+    assert_eq!(pid, format!("{}\n", std::process::id()));
+    drop(folder);
+}
+
+#[test]
+fn a_path_that_cannot_be_a_folder_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    refused(&file, "it is not a directory");
+    refused(&file.join("below"), "it is not a directory");
+
+    fs::create_dir(dir.path().join("data")).unwrap();
+    fs::create_dir(dir.path().join("data/lock")).unwrap();
+    refused(&dir.path().join("data"), "lock");
+}
+
+#[test]
+fn a_folder_without_permission_is_named() {
+    // The kernel lets nobody write here, root included.
+    refused(Path::new("/proc/switchyard-test"), "/proc/switchyard-test");
+}
+
+fn refused(path: &Path, why: &str) {
+    let error = DataFolder::open(path).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+    assert!(text.starts_with(&format!("cannot use {} as data folder: ", path.display())), "{text}");
+    assert!(text.contains(why), "{text}");
+}
+
+#[tokio::test]
+async fn others_may_look_while_one_works() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = DataFolder::open(dir.path()).unwrap().archive().unwrap();
+    let mut history = History::of(run_id(0));
+    history.put(&archive, [accepted()]).await;
+
+    let looking = DataFolder::peek(dir.path()).unwrap().archive().unwrap();
+    assert_eq!(looking.run(history.run).await.unwrap().unwrap().last_seq, 1);
+    history.put(&archive, [node_started("fetch")]).await;
+    assert_eq!(looking.run(history.run).await.unwrap().unwrap().last_seq, 2, "what was acknowledged since");
+
+    let refused = looking.append(vec![history.next(node_started("b"))]).await.unwrap_err();
+    assert!(refused.to_string().ends_with("was opened for reading only"), "{refused}");
+
+    // And after the one has gone.
+    drop(archive);
+    assert_eq!(looking.run(history.run).await.unwrap().unwrap().last_seq, 2);
+}
+
+#[tokio::test]
+async fn looking_into_an_empty_folder_says_so_and_makes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    for path in [dir.path().to_owned(), dir.path().join("nowhere")] {
+        let refused = DataFolder::peek(&path).unwrap_err().to_string();
+        assert!(refused.contains("there is no switchyard.db in it"), "{refused}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}

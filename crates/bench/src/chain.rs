@@ -1,0 +1,25 @@
+//! Runs of sequential no-op steps, many in flight.
+
+use std::time::Instant;
+
+use switchyard_runtime::Handlers;
+
+use crate::report::Figures;
+use crate::yard::BenchYard;
+use crate::{Args, programs};
+
+pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
+    let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
+    let program = programs::chain(args.chain_steps, "noop")?;
+    yard.embedded.work();
+    let begun = Instant::now();
+    let runs = yard.complete(&program, args.chain_runs, args.chain_in_flight).await?;
+    let seconds = begun.elapsed().as_secs_f64();
+    yard.check_succeeded(args.chain_runs).await?;
+    yard.close().await;
+    let steps = (args.chain_runs * args.chain_steps) as f64;
+    Ok(Figures::default()
+        .with("steps_per_s", steps / seconds)
+        .with("runs_per_s", args.chain_runs as f64 / seconds)
+        .with_times("run", &runs))
+}

@@ -1,0 +1,53 @@
+//! One run at a time: how long from one step's handler to the next one's.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use serde_json::Value;
+use switchyard_core::NodeError;
+use switchyard_runtime::{Handler, HandlerContext, Handlers};
+
+use crate::report::Figures;
+use crate::yard::BenchYard;
+use crate::{Args, programs};
+
+/// A handler that notes when it was called.
+#[derive(Clone, Default)]
+struct Tick {
+    at: Arc<Mutex<Vec<Instant>>>,
+}
+
+#[async_trait]
+impl Handler for Tick {
+    async fn call(&self, _input: Value, _context: HandlerContext) -> Result<Value, NodeError> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+        Ok(Value::Null)
+    }
+}
+
+impl Tick {
+    /// The times between the calls since it was last asked.
+    fn take_steps(&self) -> Vec<Duration> {
+        let at = std::mem::take(&mut *self.at.lock().unwrap_or_else(PoisonError::into_inner));
+        at.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    }
+}
+
+pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
+    let tick = Tick::default();
+    let mut handlers = Handlers::with_builtins();
+    handlers.register("tick", tick.clone());
+    let yard = BenchYard::open(args, handlers).await?;
+    let program = programs::chain(args.latency_steps, "tick")?;
+    yard.embedded.work();
+    let mut steps = Vec::new();
+    let mut runs = Vec::new();
+    for _ in 0..args.latency_runs {
+        runs.extend(yard.complete(&program, 1, 1).await?);
+        steps.extend(tick.take_steps());
+    }
+    yard.check_succeeded(args.latency_runs).await?;
+    yard.close().await;
+    Ok(Figures::default().with_times("step", &steps).with_times("run", &runs))
+}

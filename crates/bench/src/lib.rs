@@ -1,0 +1,166 @@
+//! The workloads of `switchyard bench`: warm-up, repetitions, medians, and the raw cost of a disk sync measured
+//! beside them in the same run.
+//!
+//! Figures, never assertions: machines are noisy. Every workload goes through the public engine, as a user's would.
+
+mod chain;
+mod disk;
+mod fan;
+mod latency;
+mod memory;
+mod programs;
+mod queue;
+mod report;
+mod yard;
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+pub use report::{Figures, Report};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Workload {
+    /// Runs of sequential no-op steps, many in flight: steps per second
+    Chain,
+    /// One run at a time: time per step
+    Latency,
+    /// One node, then many, then one: nodes per second, time per run
+    Fan,
+    /// Enqueue single-node runs, then drain them
+    Queue,
+    /// Bytes of memory per active run
+    Memory,
+}
+
+impl Workload {
+    const ALL: [Self; 5] = [Self::Chain, Self::Latency, Self::Fan, Self::Queue, Self::Memory];
+}
+
+/// Sizes of the workloads. The defaults are those of the figures in the README.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct Args {
+    /// Workloads to run, all of them if none is named
+    #[arg(value_enum)]
+    pub workloads: Vec<Workload>,
+
+    /// Where state lives: `embedded` (memory and SQLite) in a temporary folder, or `embedded:DIR`
+    #[arg(long, default_value = "embedded")]
+    pub store: Store,
+
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+
+    /// Measured repetitions of each workload; the median counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+
+    /// Repetitions before those, not measured
+    #[arg(long, default_value_t = 1)]
+    pub warmup: u32,
+
+    /// Tasks executed at once
+    #[arg(long, default_value_t = 64)]
+    pub slots: usize,
+
+    /// chain: number of runs
+    #[arg(long, default_value_t = 300)]
+    pub chain_runs: usize,
+    /// chain: steps of each run
+    #[arg(long, default_value_t = 10)]
+    pub chain_steps: usize,
+    /// chain: runs in flight at once
+    #[arg(long, default_value_t = 50)]
+    pub chain_in_flight: usize,
+
+    /// latency: number of runs
+    #[arg(long, default_value_t = 30)]
+    pub latency_runs: usize,
+    /// latency: steps of each run
+    #[arg(long, default_value_t = 10)]
+    pub latency_steps: usize,
+
+    /// fan: number of runs
+    #[arg(long, default_value_t = 50)]
+    pub fan_runs: usize,
+    /// fan: nodes in the middle of each run
+    #[arg(long, default_value_t = 50)]
+    pub fan_width: usize,
+    /// fan: runs in flight at once
+    #[arg(long, default_value_t = 10)]
+    pub fan_in_flight: usize,
+
+    /// queue: number of runs
+    #[arg(long, default_value_t = 20_000)]
+    pub queue_runs: usize,
+    /// queue: submissions in flight at once
+    #[arg(long, default_value_t = 64)]
+    pub queue_submitters: usize,
+
+    /// memory: number of active runs
+    #[arg(long, default_value_t = 20_000)]
+    pub memory_runs: usize,
+    /// memory: nodes of each run
+    #[arg(long, default_value_t = 10)]
+    pub memory_steps: usize,
+}
+
+/// The stores that can be measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Store {
+    Embedded(Option<PathBuf>),
+}
+
+impl std::str::FromStr for Store {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once(':') {
+            None if text == "embedded" => Ok(Self::Embedded(None)),
+            Some(("embedded", folder)) if !folder.is_empty() => Ok(Self::Embedded(Some(folder.into()))),
+            _ => Err(format!("`{text}` is not a store; expected `embedded` or `embedded:DIR`")),
+        }
+    }
+}
+
+impl std::fmt::Display for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Embedded(None) => f.write_str("embedded"),
+            Self::Embedded(Some(folder)) => write!(f, "embedded:{}", folder.display()),
+        }
+    }
+}
+
+/// Runs the workloads one after the other, telling `progress` which is on.
+pub async fn run(args: &Args, progress: impl Fn(&str)) -> anyhow::Result<Report> {
+    let mut report = Report::new(args);
+    progress("disk sync");
+    report.add("disk", disk::sync_latency(args)?);
+    let workloads = if args.workloads.is_empty() { &Workload::ALL[..] } else { &args.workloads };
+    for workload in workloads {
+        let name = workload.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let mut measured = Vec::new();
+        for round in 0..args.warmup + args.repeat {
+            let warming = round < args.warmup;
+            progress(&format!("{name}, {} {}", if warming { "warm-up" } else { "round" }, round + 1));
+            let figures = one(*workload, args).await?;
+            if !warming {
+                measured.push(figures);
+            }
+        }
+        report.add(&name, Figures::median(&measured));
+    }
+    Ok(report)
+}
+
+async fn one(workload: Workload, args: &Args) -> anyhow::Result<Figures> {
+    match workload {
+        Workload::Chain => chain::measure(args).await,
+        Workload::Latency => latency::measure(args).await,
+        Workload::Fan => fan::measure(args).await,
+        Workload::Queue => queue::measure(args).await,
+        Workload::Memory => memory::measure(args).await,
+    }
+}

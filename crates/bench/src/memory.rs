@@ -1,0 +1,67 @@
+//! Bytes of this process per active run.
+
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use switchyard_lang::Program;
+use switchyard_runtime::Handlers;
+
+use crate::report::Figures;
+use crate::yard::BenchYard;
+use crate::{Args, programs};
+
+/// Set in the process that measures itself.
+const ALONE: &str = "SWITCHYARD_BENCH_MEMORY_ALONE";
+
+/// In a process of its own: memory that another workload has given back would be used again, and not be seen.
+pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
+    if std::env::var_os(ALONE).is_some() {
+        return measure_here(args).await;
+    }
+    let output = tokio::process::Command::new(std::env::current_exe()?)
+        .args(["bench", "memory", "--json", "--repeat", "1", "--warmup", "0"])
+        .args([
+            "--memory-runs",
+            &args.memory_runs.to_string(),
+            "--memory-steps",
+            &args.memory_steps.to_string(),
+        ])
+        .args(["--slots", &args.slots.to_string(), "--store", &args.store.to_string()])
+        .env(ALONE, "1")
+        .output()
+        .await?;
+    anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    Ok(serde_json::from_value(report["workloads"]["memory"].clone())?)
+}
+
+async fn measure_here(args: &Args) -> anyhow::Result<Figures> {
+    let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
+    let program = programs::waiting(args.memory_steps)?;
+    yard.embedded.work();
+    // Some first, so that what every process needs once is not charged to the runs.
+    submit(&yard, &program, 100).await?;
+    let before = resident_bytes()?;
+    submit(&yard, &program, args.memory_runs).await?;
+    let after = resident_bytes()?;
+    yard.close().await;
+    Ok(Figures::default().with("bytes_per_run", (after - before).max(0.0) / args.memory_runs as f64))
+}
+
+async fn submit(yard: &BenchYard, program: &Arc<Program>, runs: usize) -> anyhow::Result<()> {
+    let submitted = stream::iter(0..runs).map(|_| yard.submit(program)).buffer_unordered(64);
+    submitted.try_for_each(|_| async { Ok(()) }).await
+}
+
+/// As the kernel counts it. The allocator keeps some room, so this is an upper bound.
+fn resident_bytes() -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")
+        .map_err(|error| anyhow::anyhow!("the memory workload reads /proc/self/status: {error}"))?;
+    let kib = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|number| number.parse::<f64>().ok())
+        .ok_or_else(|| anyhow::anyhow!("/proc/self/status has no VmRSS"))?;
+    Ok(kib * 1024.0)
+}

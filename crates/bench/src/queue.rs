@@ -1,0 +1,35 @@
+//! Enqueue single-node runs while nobody works, then drain them.
+
+use std::time::{Duration, Instant};
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use switchyard_runtime::Handlers;
+
+use crate::report::Figures;
+use crate::yard::BenchYard;
+use crate::{Args, programs};
+
+/// How often the drain is looked at: far below what it takes.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
+    let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
+    let program = programs::chain(1, "noop")?;
+    let begun = Instant::now();
+    stream::iter(0..args.queue_runs)
+        .map(|_| yard.submit(&program))
+        .buffer_unordered(args.queue_submitters.max(1))
+        .try_for_each(|_| async { Ok(()) })
+        .await?;
+    let enqueued = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    yard.embedded.work();
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    while yard.embedded.engine().hot().size().await?.runs > 0 {
+        look.tick().await;
+    }
+    let drained = begun.elapsed().as_secs_f64();
+    let runs = args.queue_runs as f64;
+    yard.close().await;
+    Ok(Figures::default().with("enqueue_per_s", runs / enqueued).with("drain_per_s", runs / drained))
+}

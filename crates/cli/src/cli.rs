@@ -1,0 +1,44 @@
+//! What can be typed.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{approvals, bench, completions, patch, run, runs, schema, validate, workflows};
+use crate::settings::Settings;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    it worked; a run that was followed succeeded
+  1    the run failed or was cancelled, or the state of a run does not allow what was asked
+  2    bad usage: an unknown command or id, an invalid workflow, input or patch
+  3    the data folder could not be opened or written
+  130  interrupted by Ctrl-C (143 by SIGTERM); the run can be resumed
+
+Example:
+  switchyard run examples/hello.yaml --input '{\"name\": \"Ada\"}'";
+
+/// Durable workflows for AI agents, from one command
+#[derive(Debug, Parser)]
+#[command(name = "switchyard", version, after_help = EXIT_CODES, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(run::Args),
+    Validate(validate::Args),
+    Schema(schema::Args),
+    #[command(subcommand)]
+    Runs(runs::Command),
+    #[command(subcommand)]
+    Approvals(approvals::Command),
+    #[command(subcommand)]
+    Patch(patch::Command),
+    #[command(subcommand)]
+    Workflows(workflows::Command),
+    Bench(bench::Args),
+    Completions(completions::Args),
+}

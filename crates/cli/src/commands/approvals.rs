@@ -1,0 +1,115 @@
+//! `switchyard approvals …`
+
+use switchyard_core::run::Decision;
+use switchyard_core::{ApprovalId, RunId};
+use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus};
+
+use super::tell_status;
+use crate::errors::Failure;
+use crate::output;
+use crate::settings::{self, Settings};
+use crate::store;
+
+/// See what waits for a person, and decide it
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    List(ListArgs),
+    /// Approve: the run goes on
+    #[command(after_help = "Example:\n  switchyard approvals approve appr_… --comment 'looks good'")]
+    Approve(DecideArgs),
+    /// Reject: the node fails
+    #[command(after_help = "Example:\n  switchyard approvals reject appr_… --comment 'too risky'")]
+    Reject(DecideArgs),
+}
+
+/// List approvals that are waited for, newest first
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  switchyard approvals list --run run_…")]
+pub(crate) struct ListArgs {
+    /// Only those of this run
+    #[arg(long)]
+    run: Option<RunId>,
+
+    /// Also those that were decided
+    #[arg(long)]
+    all: bool,
+
+    /// Print them as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DecideArgs {
+    #[arg(value_parser = approval_id)]
+    approval: ApprovalId,
+
+    /// Why, for the run's history
+    #[arg(long, default_value = "")]
+    comment: String,
+
+    /// Who decides; you, if not given
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+}
+
+fn approval_id(text: &str) -> Result<ApprovalId, String> {
+    let id = text.strip_prefix("appr_").filter(|id| !id.is_empty());
+    id.map(|_| ApprovalId::new(text)).ok_or_else(|| format!("`{text}` is not an approval id (appr_…)"))
+}
+
+pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
+    match command {
+        Command::List(args) => list(&args, settings).await,
+        Command::Approve(args) => decide(args, Decision::Approved, settings).await,
+        Command::Reject(args) => decide(args, Decision::Rejected, settings).await,
+    }
+}
+
+async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
+    let status = (!args.all).then_some(ApprovalStatus::Pending);
+    let filter = ApprovalFilter { run: args.run, status };
+    let records = store::peek(settings)?.archive().approvals(&filter).await?;
+    if args.json {
+        return Ok(output::json(&records)?);
+    }
+    if records.is_empty() {
+        output::tell("no approvals");
+        return Ok(());
+    }
+    let rows = records.iter().map(row).collect();
+    Ok(output::table(["APPROVAL", "RUN", "NODE", "STATUS", "SINCE", "APPROVER", "PROMPT"], rows)?)
+}
+
+fn row(record: &ApprovalRecord) -> [String; 7] {
+    [
+        record.approval.to_string(),
+        record.run.to_string(),
+        record.node.to_string(),
+        status(record).to_owned(),
+        output::moment(record.created_at),
+        output::or_dash(record.approver.as_ref()),
+        output::or_dash(record.prompt.as_ref()),
+    ]
+}
+
+fn status(record: &ApprovalRecord) -> &'static str {
+    match record.status {
+        ApprovalStatus::Pending => "pending",
+        ApprovalStatus::Approved => "approved",
+        ApprovalStatus::Rejected => "rejected",
+        ApprovalStatus::TimedOut => "timed out",
+        ApprovalStatus::Cancelled => "cancelled",
+    }
+}
+
+async fn decide(args: DecideArgs, decision: Decision, settings: &Settings) -> Result<(), Failure> {
+    let by = args.by.unwrap_or_else(settings::user);
+    let (run, status) = store::once(settings, async |engine| {
+        let run = engine.decide(&args.approval, decision, &by, &args.comment).await?;
+        Ok((run, engine.state(run).await?.status()))
+    })
+    .await?;
+    tell_status(run, status, settings);
+    Ok(())
+}

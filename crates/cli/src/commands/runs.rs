@@ -1,0 +1,42 @@
+//! `switchyard runs …`
+
+mod control;
+mod events;
+mod fork;
+mod list;
+mod retry;
+mod show;
+mod watch;
+
+use crate::errors::Failure;
+use crate::settings::Settings;
+
+/// Look at runs, and change their course
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    List(list::Args),
+    Show(show::Args),
+    Events(events::Args),
+    Watch(watch::Args),
+    Cancel(control::CancelArgs),
+    Pause(control::PauseArgs),
+    Resume(control::ResumeArgs),
+    Signal(control::SignalArgs),
+    Retry(retry::Args),
+    Fork(fork::Args),
+}
+
+pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
+    match command {
+        Command::List(args) => list::execute(args, settings).await,
+        Command::Show(args) => show::execute(&args, settings).await,
+        Command::Events(args) => events::execute(&args, settings).await,
+        Command::Watch(args) => watch::execute(&args, settings).await,
+        Command::Cancel(args) => control::cancel(&args, settings).await,
+        Command::Pause(args) => control::pause(&args, settings).await,
+        Command::Resume(args) => control::resume(&args, settings).await,
+        Command::Signal(args) => control::signal(&args, settings).await,
+        Command::Retry(args) => retry::execute(&args, settings).await,
+        Command::Fork(args) => fork::execute(args, settings).await,
+    }
+}

@@ -1,0 +1,77 @@
+//! `switchyard runs show`
+
+use switchyard_core::RunId;
+use switchyard_runtime::{NodeView, RunView};
+
+use crate::drive::ending;
+use crate::errors::Failure;
+use crate::output;
+use crate::settings::Settings;
+use crate::store;
+
+/// Show a run: where it stands, its nodes, its output; now, or at any point of its history
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  switchyard runs show run_… --at 7")]
+pub(crate) struct Args {
+    run: RunId,
+
+    /// As it was right after this event
+    #[arg(long, value_name = "SEQ")]
+    at: Option<u64>,
+
+    /// Print everything as one document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
+    let history = store::peek(settings)?;
+    let run = history.state(args.run, args.at).await?;
+    let view = ending::view(&history, &run).await?;
+    if args.json {
+        return Ok(output::json(&view)?);
+    }
+    output::line(&facts(&view))?;
+    output::table(
+        ["NODE", "STATUS", "ATTEMPTS", "STARTED", "TOOK", "DETAIL"],
+        view.nodes.0.iter().map(|(id, node)| row(id, node)).collect(),
+    )?;
+    if view.ended_at.is_some() {
+        output::line(&format!("\noutput: {}", view.output))?;
+    }
+    Ok(())
+}
+
+fn facts(view: &RunView) -> String {
+    let mut facts = vec![
+        ("run", view.run_id.to_string()),
+        ("workflow", view.workflow.to_string()),
+        ("status", view.status.to_string()),
+        ("accepted", output::moment(view.accepted_at)),
+    ];
+    let mut add = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    add("ended", view.ended_at.map(output::moment));
+    add("attempt", (view.attempt > 1).then(|| view.attempt.to_string()));
+    add("parent", view.parent.map(|run| run.to_string()));
+    add("forked from", view.forked_from.map(|run| run.to_string()));
+    add("graph", (view.version > 1).then(|| format!("version {}", view.version)));
+    add("events", Some(view.last_seq.to_string()));
+    add("error", view.error.as_ref().map(ToString::to_string));
+    add("input", Some(view.input.to_string()));
+    let lines: Vec<String> = facts.iter().map(|(name, value)| format!("{name:<12} {value}")).collect();
+    format!("{}\n", lines.join("\n"))
+}
+
+fn row(id: &str, node: &NodeView) -> [String; 6] {
+    let took = node.started_at.zip(node.completed_at).map(|(from, to)| output::took(to.since(from)));
+    let detail = node.waiting_for.as_ref().map(|what| format!("waits for {what}"));
+    let detail = detail.or(node.error.as_ref().map(ToString::to_string));
+    [
+        id.to_owned(),
+        node.status.as_str().to_owned(),
+        node.attempts.to_string(),
+        output::or_dash(node.started_at.map(output::moment)),
+        output::or_dash(took),
+        detail.unwrap_or_default(),
+    ]
+}

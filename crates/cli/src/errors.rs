@@ -1,0 +1,166 @@
+//! How a command fails: an exit code, a sentence, a hint.
+
+mod report;
+
+use std::io;
+use std::process::ExitCode;
+
+use switchyard_core::run::Refusal;
+use switchyard_lang::{Diagnostic, Diagnostics};
+use switchyard_runtime::EngineError;
+use switchyard_store::StoreError;
+
+use crate::output;
+use crate::settings::Settings;
+
+/// Documented in `switchyard --help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Success = 0,
+    /// A run did not succeed, or its state does not allow what was asked.
+    Refused = 1,
+    Usage = 2,
+    Store = 3,
+    Interrupted = 130,
+    Terminated = 143,
+}
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    words: Words,
+}
+
+#[derive(Debug)]
+enum Words {
+    /// Everything was said already.
+    None,
+    Sentence {
+        message: String,
+        hints: Vec<String>,
+    },
+    /// What is wrong with a text, and the text itself if it was read from `diagnostics.file`.
+    Problems {
+        diagnostics: Box<Diagnostics>,
+        what: String,
+        text: Option<String>,
+    },
+}
+
+impl Failure {
+    fn new(exit: Exit, message: impl ToString) -> Self {
+        Self { exit, words: Words::Sentence { message: message.to_string(), hints: Vec::new() } }
+    }
+
+    pub(crate) fn refused(message: impl ToString) -> Self {
+        Self::new(Exit::Refused, message)
+    }
+
+    pub(crate) fn usage(message: impl ToString) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    pub(crate) fn store(message: impl ToString) -> Self {
+        Self::new(Exit::Store, message)
+    }
+
+    pub(crate) fn silent(exit: Exit) -> Self {
+        Self { exit, words: Words::None }
+    }
+
+    /// A text that is not valid. `what` names it in a sentence.
+    pub(crate) fn invalid(what: impl ToString, diagnostics: Diagnostics, text: Option<String>) -> Self {
+        let words = Words::Problems { diagnostics: Box::new(diagnostics), what: what.to_string(), text };
+        Self { exit: Exit::Usage, words }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl ToString) -> Self {
+        if let Words::Sentence { hints, .. } = &mut self.words {
+            hints.push(hint.to_string());
+        }
+        self
+    }
+
+    /// What is wrong, as data: each with the file that it is in.
+    pub(crate) fn problems(&self) -> Vec<(Option<String>, Diagnostic)> {
+        match &self.words {
+            Words::None => Vec::new(),
+            Words::Sentence { message, hints } => {
+                let hint = hints.first().cloned();
+                vec![(
+                    None,
+                    Diagnostic { message: message.clone(), hint, path: String::new(), position: None },
+                )]
+            }
+            Words::Problems { diagnostics, .. } => {
+                diagnostics.iter().map(|found| (diagnostics.file.clone(), found.clone())).collect()
+            }
+        }
+    }
+
+    /// Says it, and gives the exit code.
+    pub(crate) fn tell(&self, settings: &Settings) -> ExitCode {
+        match &self.words {
+            Words::None => {}
+            Words::Sentence { message, hints } => {
+                output::tell(&format!("error: {message}"));
+                hints.iter().for_each(|hint| output::hint(hint));
+            }
+            Words::Problems { diagnostics, what, text } => {
+                report::tell(diagnostics, text.as_deref(), settings.colors());
+                let count = match diagnostics.len() {
+                    1 => "1 problem".to_owned(),
+                    many => format!("{many} problems"),
+                };
+                output::tell(&format!("error: {what} is not valid: {count}"));
+            }
+        }
+        ExitCode::from(self.exit as u8)
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Store(error) => error.into(),
+            EngineError::Refused(refusal) => refusal.into(),
+            EngineError::Invalid(diagnostics) => Self::invalid("the request", diagnostics, None),
+            EngineError::UnknownRun(_) => Self::usage(error).hint("`switchyard runs list` shows the runs"),
+            EngineError::ConcurrencyKey(_) | EngineError::BadRequest(_) => Self::usage(error),
+            EngineError::Damaged(_) => Self::store(error),
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::UnknownNode(_) | Refusal::UnknownPatch(_) => Self::usage(refusal),
+            other => Self::refused(other),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::InUse { .. } => Self::store(error)
+                .hint("stop that process first (Ctrl-C leaves its runs resumable)")
+                .hint("meanwhile, list, show, events and watch work"),
+            StoreError::Refused(refusal) => refusal.into(),
+            StoreError::UnknownRun(_) | StoreError::Unknown { .. } => Self::usage(error),
+            StoreError::Unavailable(_) | StoreError::Corrupt(_) => Self::store(error),
+        }
+    }
+}
+
+/// Errors of writing to stdout: files are read elsewhere, with their names in the sentence.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // `switchyard runs events … | head` has what it wanted.
+            io::ErrorKind::BrokenPipe => Self::silent(Exit::Success),
+            _ => Self::store(format!("cannot write the output: {error}")),
+        }
+    }
+}

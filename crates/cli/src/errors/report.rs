@@ -1,0 +1,64 @@
+//! Problems of a workflow text: with the lines they are about on a terminal, one line each otherwise.
+
+use std::fmt;
+
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+use switchyard_lang::{Diagnostic, Diagnostics};
+
+use crate::output;
+
+pub(super) fn tell(diagnostics: &Diagnostics, text: Option<&str>, graphical: bool) {
+    let drawn = graphical.then(|| draw(diagnostics, text)).flatten();
+    output::tell(drawn.unwrap_or_else(|| diagnostics.to_string()).trim_end());
+}
+
+fn draw(diagnostics: &Diagnostics, text: Option<&str>) -> Option<String> {
+    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode());
+    let mut drawn = String::new();
+    for diagnostic in diagnostics {
+        let source = source(diagnostics, text);
+        handler.render_report(&mut drawn, &Shown { diagnostic, source }).ok()?;
+    }
+    Some(drawn)
+}
+
+fn source(diagnostics: &Diagnostics, text: Option<&str>) -> Option<NamedSource<String>> {
+    let file = diagnostics.file.as_deref()?;
+    // A problem may be in another file than the one that was given: one that it includes.
+    let text = text.map_or_else(|| std::fs::read_to_string(file).ok(), |text| Some(text.to_owned()))?;
+    Some(NamedSource::new(file, text))
+}
+
+/// One problem, as miette wants it.
+#[derive(Debug)]
+struct Shown<'a> {
+    diagnostic: &'a Diagnostic,
+    source: Option<NamedSource<String>>,
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.diagnostic.position.is_none() && !self.diagnostic.path.is_empty() {
+            write!(f, "{}: ", self.diagnostic.path)?;
+        }
+        f.write_str(&self.diagnostic.message)
+    }
+}
+
+impl std::error::Error for Shown<'_> {}
+
+impl miette::Diagnostic for Shown<'_> {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.diagnostic.hint.as_ref().map(|hint| Box::new(hint) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.source.as_ref().map(|source| source as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let place = self.diagnostic.position?;
+        self.source.as_ref()?;
+        Some(Box::new(std::iter::once(LabeledSpan::new(Some("here".to_owned()), place.offset, place.len))))
+    }
+}

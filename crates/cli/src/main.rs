@@ -1,0 +1,38 @@
+//! The `switchyard` command.
+//!
+//! - [`cli`]: what can be typed; every command's own arguments are in its file under [`commands`]
+//! - [`drive`]: a run carried to its end in this process, with progress and Ctrl-C
+//! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
+//! - [`store`]: the data folder, opened to change something or to look
+//! - [`settings`]: the one place that reads the environment
+
+mod cli;
+mod commands;
+mod drive;
+mod errors;
+mod input;
+mod logging;
+mod output;
+mod progress;
+mod settings;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    logging::init(&cli.settings);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return errors::Failure::store(format!("cannot start: {error}")).tell(&cli.settings),
+    };
+    let answer = runtime.block_on(commands::execute(cli.command, &cli.settings));
+    // Not dropped in the ordinary way: that would wait for whoever still reads from the terminal.
+    runtime.shutdown_background();
+    match answer {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.tell(&cli.settings),
+    }
+}

@@ -1,0 +1,85 @@
+//! The two ways out: data on stdout, everything else on stderr. Nothing else prints.
+
+use std::io::{self, IsTerminal, Write};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+use switchyard_core::Timestamp;
+
+/// A line of data.
+pub(crate) fn line(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.write_all(b"\n")?;
+    stdout.flush()
+}
+
+/// A document for a person on a terminal, compact for a program.
+pub(crate) fn json(document: &impl Serialize) -> io::Result<()> {
+    if io::stdout().is_terminal() { json_pretty(document) } else { json_line(document) }
+}
+
+pub(crate) fn json_line(document: &impl Serialize) -> io::Result<()> {
+    line(&serde_json::to_string(document)?)
+}
+
+pub(crate) fn json_pretty(document: &impl Serialize) -> io::Result<()> {
+    line(&serde_json::to_string_pretty(document)?)
+}
+
+/// A table as wide as the terminal, or as its content where there is none.
+pub(crate) fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -> io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header);
+    table.add_rows(rows);
+    if let Some(first) = table.column_mut(0) {
+        first.set_padding((0, 1));
+    }
+    line(&table.trim_fmt())
+}
+
+/// A line for the person who typed the command. Nobody can be told that stderr is gone.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+pub(crate) fn hint(text: &str) {
+    tell(&format!("hint: {text}"));
+}
+
+/// A question: the cursor stays behind it.
+pub(crate) fn ask(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "{text} ");
+    let _ = stderr.flush();
+}
+
+/// A moment as a table shows it: to the second, in UTC.
+pub(crate) fn moment(at: Timestamp) -> String {
+    let text = at.to_string();
+    match text.split_once('.') {
+        Some((seconds, _)) => format!("{}Z", seconds.replace('T', " ")),
+        None => text,
+    }
+}
+
+/// What may be missing.
+pub(crate) fn or_dash(text: Option<impl ToString>) -> String {
+    text.map_or_else(|| "-".to_owned(), |text| text.to_string())
+}
+
+/// How long something took, with no more digits than anybody reads.
+pub(crate) fn took(length: std::time::Duration) -> String {
+    match length.as_millis() {
+        millis @ 0..1_000 => format!("{millis} ms"),
+        millis @ 1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        millis => {
+            let seconds = millis / 1_000;
+            match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+                (0, minutes, seconds) => format!("{minutes}m {seconds}s"),
+                (hours, minutes, _) => format!("{hours}h {minutes}m"),
+            }
+        }
+    }
+}

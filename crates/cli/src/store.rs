@@ -1,0 +1,61 @@
+//! Opening the data folder: alone, to change something, or beside another process, to look.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use switchyard_embedded::{Embedded, Options};
+use switchyard_runtime::{Engine, EngineError, History};
+use switchyard_store::StoreError;
+
+use crate::errors::Failure;
+use crate::settings::Settings;
+
+/// How tasks are executed in this process
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct WorkArgs {
+    /// Let `command` nodes run programs on this machine
+    #[arg(long)]
+    pub(crate) allow_commands: bool,
+
+    /// Tasks executed at once
+    #[arg(long, value_name = "N")]
+    pub(crate) slots: Option<NonZeroUsize>,
+}
+
+/// Takes the folder for this process, and makes it if it is not there.
+pub(crate) async fn open(settings: &Settings, work: &WorkArgs) -> Result<Embedded, Failure> {
+    let mut options = Options::new(&settings.data);
+    options.allow_commands = work.allow_commands;
+    options.slots = work.slots.map_or(options.slots, NonZeroUsize::get);
+    Ok(Embedded::open(options).await?)
+}
+
+/// Takes a folder that must be there: what is asked about can only be in one that was used before.
+pub(crate) async fn open_existing(settings: &Settings, work: &WorkArgs) -> Result<Embedded, Failure> {
+    drop(peek(settings)?);
+    open(settings, work).await
+}
+
+/// Looks into the folder, whoever works there.
+pub(crate) fn peek(settings: &Settings) -> Result<History, Failure> {
+    const ELSEWHERE: &str = "say where the runs are with --data DIR or SWITCHYARD_DATA";
+    if !settings.data.exists() {
+        let data = settings.data.display();
+        return Err(Failure::store(format!("there is no data folder {data}")).hint(ELSEWHERE));
+    }
+    switchyard_embedded::peek(&settings.data).map_err(|error| match error {
+        StoreError::Unavailable(why) => Failure::store(why).hint(ELSEWHERE),
+        other => other.into(),
+    })
+}
+
+/// Opens the folder for one thing that needs no worker.
+pub(crate) async fn once<T>(
+    settings: &Settings,
+    act: impl AsyncFnOnce(&Engine) -> Result<T, EngineError>,
+) -> Result<T, Failure> {
+    let yard = open_existing(settings, &WorkArgs::default()).await?;
+    let answer = act(yard.engine()).await;
+    yard.shut_down(Duration::ZERO).await;
+    Ok(answer?)
+}

@@ -1,0 +1,188 @@
+//! A folder of its own for every test, and the binary run in it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Far beyond anything a test waits for: it only turns a hang into a failure.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) const HELLO: &str = r#"
+name: hello
+input: {type: object, required: [name], properties: {name: {type: string}}}
+nodes:
+  greet: {type: transform, value: "Hello, ${{ input.name }}!"}
+  repeat: {type: function, function: echo, needs: [greet], input: {text: "${{ nodes.greet.output }}"}}
+output: {greeting: "${{ nodes.repeat.output.text }}"}
+"#;
+
+/// It waits for the signal `go` between two steps.
+pub(crate) const GATE: &str = r#"
+name: gate
+nodes:
+  before: {type: transform, value: 1}
+  gate: {type: wait, signal: go, needs: [before]}
+  after: {type: transform, needs: [gate], value: {went: "${{ nodes.gate.output }}"}}
+"#;
+
+pub(crate) struct Yard {
+    folder: tempfile::TempDir,
+}
+
+impl Yard {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let yard = Self::new();
+        files.iter().for_each(|(name, text)| yard.file(name, text));
+        yard
+    }
+
+    pub(crate) fn file(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join(name), text.trim_start()).unwrap();
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
+        command.args(args).current_dir(self.path()).stdin(Stdio::null());
+        command.env("USER", "ada").env_remove("SWITCHYARD_DATA").env_remove("SWITCHYARD_LOG");
+        command
+    }
+
+    pub(crate) fn output(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// What a person would see, and the exit code.
+    pub(crate) fn transcript(&self, args: &[&str]) -> String {
+        transcript(&self.output(args))
+    }
+
+    /// The data of a command that must succeed.
+    pub(crate) fn json(&self, args: &[&str]) -> serde_json::Value {
+        let output = self.output(args);
+        assert!(output.status.success(), "{args:?}\n{}", transcript(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The id of the newest run.
+    pub(crate) fn newest_run(&self) -> String {
+        self.json(&["runs", "list", "--json"])["runs"][0]["run_id"].as_str().unwrap().to_owned()
+    }
+
+    /// A `run` of the waiting workflow, interrupted while it waits.
+    pub(crate) fn interrupted_at_gate(&self) -> String {
+        let mut running = self.spawn(&["run", "gate.yaml"]);
+        running.wait_for("waits for signal");
+        running.interrupt();
+        assert_eq!(running.ends().0, Some(130));
+        self.newest_run()
+    }
+
+    pub(crate) fn spawn(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Running { child, lines, seen: Vec::new() }
+    }
+}
+
+/// A command that is under way.
+pub(crate) struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Running {
+    /// Reads stderr up to a line that contains this.
+    pub(crate) fn wait_for(&mut self, part: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("`{part}` did not come after {:#?}", self.seen));
+            self.seen.push(line.clone());
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn interrupt(&self) {
+        self.send(Signal::INT);
+    }
+
+    pub(crate) fn send(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end: the exit code, and everything it said on stderr.
+    pub(crate) fn ends(mut self) -> (Option<i32>, String) {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => self.seen.push(line),
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("it does not end: {:#?}", self.seen),
+            }
+        }
+        (self.child.wait().unwrap().code(), self.seen.join("\n"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn transcript(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = output.status.code().map_or("none".to_owned(), |code| code.to_string());
+    format!("exit {code}\n--- stdout\n{}--- stderr\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// What differs from one time to the next.
+pub(crate) const FILTERS: [(&str, &str); 11] = [
+    (r"run_[0-9a-z]{26}", "[RUN]"),
+    (r"appr_[0-9a-f]{16}", "[APPROVAL]"),
+    (r"patch_[0-9a-f]{16}", "[PATCH]"),
+    (r"sha256:[0-9a-f]{64}", "[HASH]"),
+    (r"\d{4}-\d\d-\d\d[T ][\d:.]+Z", "[TIME]"),
+    (r"\b(\d+ ms|\d+\.\d s)", "[TOOK]"),
+    (r"in \d+ms", "in [TIME]"),
+    (r"process \d+", "process [PID]"),
+    (r"embedded-\d+", "embedded-[PID]"),
+    // Tables are as wide as what was filtered out of them.
+    (r"(\S) {2,}", "$1  "),
+    (r"(?m)^ {20,}", "    "),
+];
+
+/// Compares a transcript with the snapshot written beside it.
+macro_rules! assert_transcript {
+    ($text:expr, @$expected:literal) => {
+        let mut settings = insta::Settings::clone_current();
+        for (pattern, replacement) in crate::harness::FILTERS {
+            settings.add_filter(pattern, replacement);
+        }
+        // The same helper may be called by several tests.
+        settings.bind(|| insta::allow_duplicates! { insta::assert_snapshot!($text, @$expected) });
+    };
+}
+pub(crate) use assert_transcript;

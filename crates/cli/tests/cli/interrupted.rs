@@ -1,0 +1,120 @@
+//! Ctrl-C leaves a run resumable.
+
+use rustix::process::Signal;
+
+use crate::harness::{GATE, Yard, assert_transcript};
+
+#[test]
+fn an_interrupted_run_is_signalled_and_resumed() {
+    let yard = Yard::with(&[("gate.yaml", GATE)]);
+    let mut running = yard.spawn(&["run", "gate.yaml"]);
+    running.wait_for("waits for signal");
+    running.interrupt();
+    let (code, said) = running.ends();
+    assert_eq!(code, Some(130));
+    assert_transcript!(said, @r#"
+        [RUN] of gate
+        before started
+        before succeeded ([TOOK])
+        gate started
+        gate waits for signal `go`
+        hint: stop with Ctrl-C, then switchyard runs signal [RUN] go, then switchyard run --resume [RUN]
+        interrupted: nothing is lost, and it can be resumed
+        hint: switchyard run --resume [RUN]
+    "#);
+    let run = yard.newest_run();
+    assert_transcript!(yard.transcript(&["runs", "signal", &run, "go", "--payload", "7"]), @r#"
+        exit 0
+        --- stdout
+        --- stderr
+        [RUN]: running
+        hint: no worker runs now; carry it on with switchyard run --resume [RUN]
+    "#);
+    assert_transcript!(yard.transcript(&["run", "--resume", &run]), @r#"
+        exit 0
+        --- stdout
+        {"went":7}
+        --- stderr
+        [RUN] of gate
+        after started
+        after succeeded ([TOOK])
+    "#);
+    assert_transcript!(yard.transcript(&["run", "--resume", &run]), @r#"
+        exit 0
+        --- stdout
+        {"went":7}
+        --- stderr
+    "#);
+}
+
+#[test]
+fn a_supervisor_may_stop_it_as_well() {
+    let yard = Yard::with(&[("gate.yaml", GATE)]);
+    let mut running = yard.spawn(&["run", "gate.yaml", "--json"]);
+    running.wait_for("waits for signal");
+    running.send(Signal::TERM);
+    let (code, said) = running.ends();
+    assert_eq!(code, Some(143));
+    assert!(said.contains("hint: switchyard run --resume run_"), "{said}");
+}
+
+#[test]
+fn a_resumed_run_says_what_it_waits_for() {
+    let yard = Yard::with(&[("gate.yaml", GATE)]);
+    let run = yard.interrupted_at_gate();
+    let mut running = yard.spawn(&["run", "--resume", &run]);
+    running.wait_for("gate waits for signal `go`");
+    running.interrupt();
+    assert_eq!(running.ends().0, Some(130));
+}
+
+#[test]
+fn a_running_task_is_done_again() {
+    // It writes, so that it notices when nobody reads any more: the process that is left behind must not stay.
+    let slow = "
+name: slow
+nodes:
+  a: {type: command, command: [sh, -c, 'until test -e done; do echo; sleep 0.1; done; echo 1']}
+";
+    let yard = Yard::with(&[("slow.yaml", slow)]);
+    let mut running = yard.spawn(&["run", "slow.yaml", "--allow-commands"]);
+    running.wait_for("a started");
+    running.interrupt();
+    running.wait_for("hint: switchyard run --resume");
+    // The second one does not wait for the task.
+    running.interrupt();
+    assert_eq!(running.ends().0, Some(130));
+    let run = yard.newest_run();
+    yard.file("done", "");
+    let output = yard.transcript(&["run", "--resume", &run, "--allow-commands"]);
+    assert_transcript!(output, @r#"
+        exit 0
+        --- stdout
+        1
+        --- stderr
+        [RUN] of slow
+        a started
+        a succeeded ([TOOK])
+    "#);
+}
+
+#[test]
+fn ids_that_are_none_and_runs_that_are_not_there_are_told_apart() {
+    let yard = Yard::with(&[("gate.yaml", GATE)]);
+    yard.interrupted_at_gate();
+    assert_transcript!(yard.transcript(&["run", "--resume", "run_1"]), @r#"
+        exit 2
+        --- stdout
+        --- stderr
+        error: invalid value 'run_1' for '--resume <RUN|all>': `run_1` is not a run id (run_ and 26 letters and digits)
+
+        For more information, try '--help'.
+    "#);
+    assert_transcript!(yard.transcript(&["run", "--resume", "run_00000000000000000000000000"]), @r#"
+        exit 2
+        --- stdout
+        --- stderr
+        error: there is no run [RUN]
+        hint: `switchyard runs list` shows the runs
+    "#);
+}

@@ -1,0 +1,10 @@
+//! Transcripts of the real binary: exit code, stdout and stderr, with ids and times filtered out.
+
+mod approvals;
+mod definitions;
+mod harness;
+mod interrupted;
+mod patch;
+mod run;
+mod runs;
+mod store;

@@ -1,0 +1,88 @@
+//! Why a node failed, in a form that a program can match and a person can read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The failure of one attempt at a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeError {
+    /// A stable word for programs: `timeout`, `http_status`, `panic`, `rejected`, … or a handler's own.
+    pub code: Arc<str>,
+    /// A sentence for people.
+    pub message: Arc<str>,
+    /// Whether trying the same thing again can help.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub retryable: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+impl NodeError {
+    /// A failure that may pass: the retry policy applies.
+    pub fn retryable(code: &str, message: impl Into<Arc<str>>) -> Self {
+        Self { code: code.into(), message: message.into(), retryable: true }
+    }
+
+    /// A failure that will come back: no retry.
+    pub fn permanent(code: &str, message: impl Into<Arc<str>>) -> Self {
+        Self { code: code.into(), message: message.into(), retryable: false }
+    }
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+/// Why a run ended without success: which node, which attempt, and the cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunError {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    pub code: Arc<str>,
+    pub message: Arc<str>,
+    /// Compensations that failed as well: what is left undone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_compensated: Vec<Arc<str>>,
+}
+
+impl RunError {
+    pub fn of_run(code: &str, message: impl Into<Arc<str>>) -> Self {
+        Self {
+            node: None,
+            attempt: None,
+            code: code.into(),
+            message: message.into(),
+            not_compensated: vec![],
+        }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(node) = &self.node {
+            write!(f, "node `{node}`")?;
+            if let Some(attempt) = self.attempt {
+                write!(f, ", attempt {attempt}")?;
+            }
+            f.write_str(": ")?;
+        }
+        write!(f, "{} ({})", self.message, self.code)?;
+        if !self.not_compensated.is_empty() {
+            write!(f, "; not compensated: {}", self.not_compensated.join(", "))?;
+        }
+        Ok(())
+    }
+}

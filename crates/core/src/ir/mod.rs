@@ -1,0 +1,131 @@
+//! The compiled form of a workflow, as far as moving a run through it is concerned.
+//!
+//! What a node does (its URL, its expressions) is not here: the worker that executes it has that, cached by the
+//! same [`Hash`]. The core sees a graph with joins, policies and queues.
+
+pub mod sketch;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Hash;
+use crate::retry::RetryPolicy;
+
+/// A node's place in [`Ir::nodes`]. Only meaningful together with the IR it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeIx(pub u32);
+
+impl NodeIx {
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A compiled workflow. Immutable and shared; two equal definitions are one `Ir`.
+#[derive(Debug)]
+pub struct Ir {
+    /// Of the canonical definition this was compiled from.
+    pub hash: Hash,
+    pub name: Arc<str>,
+    pub nodes: Vec<Node>,
+    pub by_id: HashMap<Arc<str>, NodeIx>,
+    /// Nodes without needs, in the order of the definition.
+    pub entries: Vec<NodeIx>,
+    /// Nodes that no other needs: without an `output`, theirs is the run's.
+    pub sinks: Vec<NodeIx>,
+    /// The hidden last step that evaluates the workflow's `output`, if it has one.
+    pub output: Option<NodeIx>,
+    /// How many nodes of a run may be in play at once.
+    pub parallelism: Option<u32>,
+    pub deadline: Option<Duration>,
+}
+
+impl Ir {
+    pub fn node(&self, ix: NodeIx) -> &Node {
+        &self.nodes[ix.index()]
+    }
+
+    pub fn find(&self, id: &str) -> Option<NodeIx> {
+        self.by_id.get(id).copied()
+    }
+
+    pub fn indices(&self) -> impl Iterator<Item = NodeIx> + use<> {
+        (0..self.nodes.len() as u32).map(NodeIx)
+    }
+
+    /// The nodes that the author wrote, without compensations and the output step.
+    pub fn steps(&self) -> impl Iterator<Item = (NodeIx, &Node)> {
+        self.indices().map(|ix| (ix, self.node(ix))).filter(|(_, node)| node.role == Role::Step)
+    }
+}
+
+/// One vertex.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub id: Arc<str>,
+    pub role: Role,
+    /// The type of worker that executes it: `http`, `function`, `builtin`, …
+    pub queue: Arc<str>,
+    /// 1 (last) to 10 (first).
+    pub priority: u8,
+    pub join: Join,
+    /// How many edges end here.
+    pub needs: u32,
+    pub dependents: Vec<Edge>,
+    /// Nodes whose outputs (or errors) this node's expressions mention.
+    pub reads: Vec<NodeIx>,
+    pub retry: RetryPolicy,
+    pub on_error: OnError,
+    /// The hidden node that undoes this one.
+    pub compensation: Option<NodeIx>,
+    /// Of everything the author wrote about this node, needs included: a patch must not change a started node.
+    pub fingerprint: u64,
+}
+
+/// Why a node is in the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Step,
+    /// Runs after a failure, if the node it undoes had succeeded. Its id is `<node>/compensate`.
+    Compensation {
+        of: NodeIx,
+    },
+    /// Runs after everything else succeeded. Its id is `/output`.
+    Output,
+}
+
+/// An edge fires or not, once, when the node it leaves has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    pub to: NodeIx,
+    pub on: EdgeOn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EdgeOn {
+    /// From `needs`: fires when the node succeeded, or failed with `on_error: continue`.
+    Success,
+    /// From `on_error: { goto }`: fires when the node failed.
+    Failure,
+}
+
+/// When a node with several needs may start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Join {
+    /// When every need has ended and at least one edge fired. If none did, the node is skipped.
+    #[default]
+    All,
+    /// When the first edge fires. If none does, the node is skipped.
+    Any,
+}
+
+/// What a failed node means for its run, once its retries are used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    #[default]
+    Fail,
+    Continue,
+    /// The failure edge to this node fires; the success edges do not.
+    Goto(NodeIx),
+}

@@ -1,0 +1,23 @@
+//! The pure core of Switchyard: what a run is, and every rule of how it moves.
+//!
+//! Nothing here performs I/O, reads a clock, awaits, or draws a random number. Time comes in as an argument,
+//! ids come in as arguments, and what has to happen outside comes out as data ([`run::Effect`]).
+//!
+//! - [`ir`]: the compiled form of a workflow
+//! - [`run`]: one run: events, the transition table, commands
+//! - [`yard`]: many runs with their queues, timers, leases and concurrency keys
+//! - [`retry`]: when to try again
+
+pub mod error;
+pub mod ids;
+pub mod ir;
+pub mod payload;
+pub mod retry;
+pub mod run;
+pub mod time;
+pub mod yard;
+
+pub use error::NodeError;
+pub use ids::{ApprovalId, Hash, PatchId, RunId};
+pub use payload::{CasRef, Payload};
+pub use time::Timestamp;

@@ -1,0 +1,100 @@
+//! Handing a node to a worker.
+
+use std::sync::Arc;
+
+use super::*;
+
+/// A claimed token with everything a worker needs to execute it.
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub run: RunId,
+    pub node: Arc<str>,
+    pub ix: NodeIx,
+    pub claim: u32,
+    pub attempt: u32,
+    /// Workers keep what they compiled by this hash.
+    pub definition: Hash,
+    pub workflow: Arc<str>,
+    pub run_attempt: u32,
+    /// When a worker was first handed it.
+    pub started_at: Timestamp,
+    pub depth: u32,
+    /// None of its needs came true: to be settled as skipped, not executed.
+    pub skip: bool,
+    pub input: Payload,
+    /// The results that its expressions mention.
+    pub reads: Vec<Reading>,
+    /// How often it has waited for runs of its own.
+    pub rounds: u32,
+    /// What those runs came to, the last time; `None` where one was never started.
+    pub children: Option<Vec<Child>>,
+}
+
+/// The result of a node, as another node's expressions see it.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    pub node: Arc<str>,
+    pub state: NodeState,
+    pub output: Payload,
+    pub error: Option<Arc<crate::NodeError>>,
+}
+
+impl Run {
+    /// Hands a ready node to a worker. `None` if it is not ready, or the run hands nothing out.
+    pub fn claim(
+        &mut self,
+        ix: NodeIx,
+        worker: &Arc<str>,
+        now: Timestamp,
+        out: &mut Changes,
+    ) -> Option<Task> {
+        if !self.hands_out() || self.node(ix).state != NodeState::Ready {
+            return None;
+        }
+        let node = self.node(ix);
+        let attempt = if node.continues { node.attempt } else { node.attempt + 1 };
+        let started = EventKind::NodeStarted {
+            node: self.id_of(ix),
+            attempt,
+            claim: node.claim + 1,
+            worker: worker.clone(),
+        };
+        self.emit(started, now, out);
+        Some(self.task(ix))
+    }
+
+    fn task(&self, ix: NodeIx) -> Task {
+        let (node, spec) = (self.node(ix), self.ir.node(ix));
+        let children = match node.wait.as_deref() {
+            Some(Waiting::Gathered(children)) => Some(children.clone()),
+            _ => None,
+        };
+        Task {
+            run: self.id,
+            node: spec.id.clone(),
+            ix,
+            claim: node.claim,
+            attempt: node.attempt,
+            definition: self.ir.hash,
+            workflow: self.ir.name.clone(),
+            run_attempt: self.attempt,
+            started_at: node.started_at.unwrap_or(self.accepted_at),
+            depth: self.depth(),
+            skip: self.is_to_be_skipped(ix),
+            input: self.accepted.input.clone(),
+            reads: spec.reads.iter().map(|&read| self.reading(read)).collect(),
+            rounds: node.rounds,
+            children,
+        }
+    }
+
+    fn reading(&self, ix: NodeIx) -> Reading {
+        let node = self.node(ix);
+        Reading {
+            node: self.id_of(ix),
+            state: node.state,
+            output: node.output_or_null(),
+            error: node.error.clone(),
+        }
+    }
+}

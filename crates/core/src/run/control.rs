@@ -1,0 +1,71 @@
+//! Commands from outside: accept, start, cancel, pause, resume.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::error::RunError;
+use crate::ir::Ir;
+
+impl Run {
+    /// Takes a run in. It is under way at once unless `accepted.queued`.
+    pub fn accept(id: RunId, accepted: Accepted, ir: Arc<Ir>, now: Timestamp, out: &mut Changes) -> Self {
+        let kind = EventKind::RunAccepted(Box::new(accepted.clone()));
+        let event = Event { run: id, seq: 1, at: now, kind };
+        let mut run = Self::from_accepted(&event, &accepted, ir, &mut out.effects);
+        out.events.push(event);
+        run.conclude(now, out);
+        run
+    }
+
+    /// Lets a run that waited for its concurrency key go.
+    pub fn start(&mut self, now: Timestamp, out: &mut Changes) {
+        if self.phase == Phase::Queued {
+            self.emit(EventKind::RunStarted {}, now, out);
+            self.conclude(now, out);
+        }
+    }
+
+    pub fn cancel(
+        &mut self,
+        by: &str,
+        reason: &str,
+        compensate: bool,
+        now: Timestamp,
+        out: &mut Changes,
+    ) -> Result<(), Refusal> {
+        self.refuse_unless(matches!(self.phase, Phase::Queued | Phase::Running), "cancelled")?;
+        let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let error = RunError::of_run("cancelled", format!("cancelled by {by}{because}"));
+        self.close(Outcome::Cancelled, error, true, compensate, now, out);
+        self.conclude(now, out);
+        Ok(())
+    }
+
+    /// No token of it is handed out until it is resumed. What runs goes on; timers go on.
+    pub fn pause(&mut self, by: Arc<str>, now: Timestamp, out: &mut Changes) -> Result<(), Refusal> {
+        let open = matches!(self.phase, Phase::Queued | Phase::Running) && !self.paused;
+        self.refuse_unless(open, "paused")?;
+        self.emit(EventKind::RunPaused { by }, now, out);
+        Ok(())
+    }
+
+    pub fn resume(&mut self, by: Arc<str>, now: Timestamp, out: &mut Changes) -> Result<(), Refusal> {
+        self.refuse_unless(self.paused && !self.is_ended(), "resumed")?;
+        self.emit(EventKind::RunResumed { by }, now, out);
+        Ok(())
+    }
+
+    /// The run's deadline has passed.
+    pub fn expire(&mut self, now: Timestamp, out: &mut Changes) {
+        let due = self.deadline.is_some_and(|deadline| deadline <= now);
+        if due && matches!(self.phase, Phase::Queued | Phase::Running) {
+            let error = RunError::of_run("deadline_exceeded", "the run did not end before its deadline");
+            self.close(Outcome::Failed, error, true, true, now, out);
+            self.conclude(now, out);
+        }
+    }
+
+    pub(super) fn refuse_unless(&self, fits: bool, verb: &'static str) -> Result<(), Refusal> {
+        if fits { Ok(()) } else { Err(Refusal::WrongStatus { status: self.status(), verb }) }
+    }
+}

@@ -1,0 +1,386 @@
+//! The history of a run. State is only ever changed by applying one of these, so the history rebuilds it (I6).
+//!
+//! Nodes are named by id, not by index: a history must stay readable, and valid after a patch.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{NodeError, RunError};
+use crate::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp};
+
+/// One entry in a run's history. `seq` counts from 1 without gaps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    pub run: RunId,
+    pub seq: u64,
+    pub at: Timestamp,
+    pub kind: EventKind,
+}
+
+/// What happened. Serialised with its name outside (`{"node_started": {…}}`): a tag inside would have to be
+/// buffered, and payloads are carried as raw JSON text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    RunAccepted(Box<Accepted>),
+    /// A run that waited for its concurrency key was let in.
+    RunStarted {},
+    RunPaused {
+        by: Arc<str>,
+    },
+    RunResumed {
+        by: Arc<str>,
+    },
+    /// No further node starts; what runs is drained, then undone, then the run ends.
+    RunClosing {
+        outcome: Outcome,
+        error: RunError,
+        stop_running: bool,
+        compensate: bool,
+    },
+    RunCompensating {},
+    RunEnded {
+        status: EndStatus,
+        output: Payload,
+        error: Option<RunError>,
+    },
+    /// A run that had failed or was cancelled starts over from these nodes.
+    RunRetried {
+        by: Arc<str>,
+        reset: Vec<Arc<str>>,
+    },
+    RunPatched(Box<Patched>),
+    SignalReceived {
+        name: Arc<str>,
+        payload: Payload,
+    },
+
+    NodeStarted {
+        node: Arc<str>,
+        attempt: u32,
+        claim: u32,
+        worker: Arc<str>,
+    },
+    NodeSucceeded {
+        node: Arc<str>,
+        output: Payload,
+    },
+    NodeFailed {
+        node: Arc<str>,
+        attempt: u32,
+        error: NodeError,
+    },
+    NodeRetrying {
+        node: Arc<str>,
+        attempt: u32,
+        error: NodeError,
+        at: Timestamp,
+    },
+    NodeSkipped {
+        node: Arc<str>,
+        reason: SkipReason,
+    },
+    NodeWaiting {
+        node: Arc<str>,
+        on: WaitFor,
+    },
+    /// What the node waited for has come, and a worker has to look at it again.
+    NodeWoken {
+        node: Arc<str>,
+    },
+    /// The claim was given back or lost; the same attempt is made again.
+    NodeReleased {
+        node: Arc<str>,
+        reason: ReleaseReason,
+    },
+    NodeCancelled {
+        node: Arc<str>,
+    },
+    ApprovalDecided {
+        node: Arc<str>,
+        approval: ApprovalId,
+        decision: Decision,
+        by: Arc<str>,
+        comment: Arc<str>,
+    },
+    ChildStarted {
+        node: Arc<str>,
+        index: u32,
+        run: RunId,
+    },
+    ChildEnded {
+        node: Arc<str>,
+        index: u32,
+        status: EndStatus,
+        output: Payload,
+        error: Option<RunError>,
+    },
+}
+
+/// Everything that is known when a run is taken in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Accepted {
+    pub workflow: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_version: Option<u32>,
+    pub definition: Hash,
+    pub input: Payload,
+    /// It waits for its concurrency key instead of starting at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency: Option<Idempotency>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallelism: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentLink>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkOrigin>,
+    /// Results taken over from the run this one was forked from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<Seed>,
+}
+
+/// The same key with the same body answers the same run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idempotency {
+    pub key: Arc<str>,
+    /// Of workflow and input, to tell a repetition from a misuse.
+    pub body: Hash,
+}
+
+/// At most `limit` runs with this key are under way; the others wait in line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Concurrency {
+    pub key: Arc<str>,
+    pub limit: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentLink {
+    pub run: RunId,
+    pub node: Arc<str>,
+    pub index: u32,
+    /// How many runs are above this one.
+    pub depth: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkOrigin {
+    pub run: RunId,
+    pub node: Arc<str>,
+}
+
+/// A node that a fork does not repeat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seed {
+    pub node: Arc<str>,
+    pub end: SeedEnd,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeedEnd {
+    Succeeded(Payload),
+    Failed(NodeError),
+    Skipped,
+}
+
+/// A change to the graph, kept with who and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Patched {
+    pub patch: PatchId,
+    /// The version of the graph this patch made; submission is version 1.
+    pub version: u32,
+    pub definition: Hash,
+    pub author: Arc<str>,
+    pub reason: Arc<str>,
+    /// The operations as they were sent.
+    pub ops: Payload,
+    /// What changed, a line each, for people.
+    pub diff: Vec<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<PatchId>,
+}
+
+/// How a closing run is going to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Failed,
+    Cancelled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndStatus {
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+impl From<Outcome> for EndStatus {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Failed => Self::Failed,
+            Outcome::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkipReason {
+    /// Its `when` was false.
+    Condition,
+    /// None of the edges that lead here fired.
+    NoNeedFired,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReleaseReason {
+    /// The worker gave it back.
+    HandedBack,
+    /// The worker went silent.
+    LeaseExpired,
+    /// The process that held the claims started anew.
+    Restart,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    Approved,
+    Rejected,
+}
+
+/// What a node waits for, instead of having ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitFor {
+    /// A moment; then the node succeeds with `null`.
+    Timer {
+        until: Timestamp,
+    },
+    Approval(Box<ApprovalRequest>),
+    Signal {
+        name: Arc<str>,
+        timeout_at: Option<Timestamp>,
+        on_timeout: SignalTimeout,
+    },
+    Children(Box<ChildrenPlan>),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalRequest {
+    pub approval: ApprovalId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approver: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Arc<str>>,
+    /// What the person is shown.
+    pub payload: Payload,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_at: Option<Timestamp>,
+    pub on_timeout: ApprovalTimeout,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalTimeout {
+    Approve,
+    Reject,
+    Fail,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignalTimeout {
+    Fail,
+    /// The node succeeds with `null`.
+    Continue,
+}
+
+/// Runs that a `map`, `loop` or `workflow` node starts, in order, at most `concurrency` at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChildrenPlan {
+    pub workflow: Arc<str>,
+    pub definition: Hash,
+    pub children: Vec<ChildSpec>,
+    pub concurrency: u32,
+    /// After the first child that does not succeed, no other starts and the rest are cancelled.
+    pub stop_on_failure: bool,
+    /// Then the node fails, and the children are cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChildSpec {
+    pub run: RunId,
+    pub input: Payload,
+}
+
+impl EventKind {
+    /// The event's name, as it stands in stores and streams.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::RunAccepted(_) => "run_accepted",
+            Self::RunStarted {} => "run_started",
+            Self::RunPaused { .. } => "run_paused",
+            Self::RunResumed { .. } => "run_resumed",
+            Self::RunClosing { .. } => "run_closing",
+            Self::RunCompensating {} => "run_compensating",
+            Self::RunEnded { .. } => "run_ended",
+            Self::RunRetried { .. } => "run_retried",
+            Self::RunPatched(_) => "run_patched",
+            Self::SignalReceived { .. } => "signal_received",
+            Self::NodeStarted { .. } => "node_started",
+            Self::NodeSucceeded { .. } => "node_succeeded",
+            Self::NodeFailed { .. } => "node_failed",
+            Self::NodeRetrying { .. } => "node_retrying",
+            Self::NodeSkipped { .. } => "node_skipped",
+            Self::NodeWaiting { .. } => "node_waiting",
+            Self::NodeWoken { .. } => "node_woken",
+            Self::NodeReleased { .. } => "node_released",
+            Self::NodeCancelled { .. } => "node_cancelled",
+            Self::ApprovalDecided { .. } => "approval_decided",
+            Self::ChildStarted { .. } => "child_started",
+            Self::ChildEnded { .. } => "child_ended",
+        }
+    }
+
+    /// The node it is about, if it is about one.
+    pub fn node(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::NodeStarted { node, .. }
+            | Self::NodeSucceeded { node, .. }
+            | Self::NodeFailed { node, .. }
+            | Self::NodeRetrying { node, .. }
+            | Self::NodeSkipped { node, .. }
+            | Self::NodeWaiting { node, .. }
+            | Self::NodeWoken { node }
+            | Self::NodeReleased { node, .. }
+            | Self::NodeCancelled { node }
+            | Self::ApprovalDecided { node, .. }
+            | Self::ChildStarted { node, .. }
+            | Self::ChildEnded { node, .. } => Some(node),
+            Self::RunAccepted(_)
+            | Self::RunStarted {}
+            | Self::RunPaused { .. }
+            | Self::RunResumed { .. }
+            | Self::RunClosing { .. }
+            | Self::RunCompensating {}
+            | Self::RunEnded { .. }
+            | Self::RunRetried { .. }
+            | Self::RunPatched(_)
+            | Self::SignalReceived { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Handing out tokens, and taking settlements.
+
+use std::sync::Arc;
+
+use super::queue::BANDS;
+use super::*;
+use crate::run::{Settled, Settlement, Task};
+
+/// What a worker asks for.
+#[derive(Clone, Debug)]
+pub struct Want {
+    pub worker: Arc<str>,
+    pub queues: Arc<[Arc<str>]>,
+    pub max: usize,
+    /// How long a claim lasts without a heartbeat. Without one it lasts as long as the process.
+    pub lease: Option<Duration>,
+}
+
+impl Want {
+    /// Nothing: a call that only settles.
+    pub fn nothing(worker: Arc<str>) -> Self {
+        Self { worker, queues: [].into(), max: 0, lease: None }
+    }
+}
+
+impl Yard {
+    pub fn settle(&mut self, settlement: Settlement, now: Timestamp, out: &mut Vec<Event>) -> Settled {
+        let run = settlement.claim.run;
+        if let Some(ix) = self.run(run).and_then(|run| run.ir.find(&settlement.claim.node)) {
+            self.drop_lease(run, ix, settlement.claim.claim);
+        }
+        // A run that is not here has ended: whatever is said about it comes too late.
+        self.act(run, now, out, |run, changes| run.settle(settlement, now, changes)).unwrap_or(Settled::Stale)
+    }
+
+    /// Claims up to `want.max` tokens: higher priorities first, then in the order in which they were queued.
+    pub fn claim(&mut self, want: &Want, now: Timestamp, out: &mut Vec<Event>) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        for band in 0..BANDS {
+            for queue in want.queues.iter() {
+                while tasks.len() < want.max {
+                    let Some(token) = self.queues.get_mut(queue).and_then(|queue| queue.pop(band)) else {
+                        break;
+                    };
+                    if !self.is_valid(&token) {
+                        continue;
+                    }
+                    let claimed = self.act(token.run, now, out, |run, changes| {
+                        run.claim(token.node, &want.worker, now, changes)
+                    });
+                    if let Some(task) = claimed.flatten() {
+                        self.set_lease(&task, want.lease, now);
+                        tasks.push(task);
+                    }
+                }
+            }
+        }
+        tasks
+    }
+}
+
+impl Yard {
+    /// Whether a claim might find something. Void tokens count: looking at them is how they go away.
+    pub fn has_work(&self, want: &Want) -> bool {
+        want.queues.iter().any(|queue| self.queues.get(queue).is_some_and(|queue| !queue.is_empty()))
+    }
+}

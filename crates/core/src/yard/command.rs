@@ -1,0 +1,88 @@
+//! Commands on one run that is under way.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::Payload;
+use crate::run::{Decision, Patched, Refusal};
+
+#[derive(Clone, Debug)]
+pub enum Command {
+    Cancel {
+        by: Arc<str>,
+        reason: Arc<str>,
+        compensate: bool,
+    },
+    Pause {
+        by: Arc<str>,
+    },
+    Resume {
+        by: Arc<str>,
+    },
+    Signal {
+        name: Arc<str>,
+        payload: Payload,
+    },
+    Decide {
+        approval: ApprovalId,
+        decision: Decision,
+        by: Arc<str>,
+        comment: Arc<str>,
+    },
+    /// `seen` is the version of the graph that the author looked at. The new graph must have been learnt.
+    Patch {
+        seen: u32,
+        patched: Box<Patched>,
+    },
+    Retry {
+        by: Arc<str>,
+    },
+}
+
+impl Yard {
+    /// Carries out a command; `None` if there is no such run here.
+    pub fn command(
+        &mut self,
+        id: RunId,
+        command: Command,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> Option<Result<(), Refusal>> {
+        if let Command::Patch { seen, patched } = command {
+            return self.patch(id, seen, *patched, now, out);
+        }
+        let retried = matches!(command, Command::Retry { .. });
+        let answer = self.act(id, now, out, |run, changes| match command {
+            Command::Cancel { by, reason, compensate } => run.cancel(&by, &reason, compensate, now, changes),
+            Command::Pause { by } => run.pause(by, now, changes),
+            Command::Resume { by } => run.resume(by, now, changes),
+            Command::Signal { name, payload } => run.signal(&name, payload, now, changes),
+            Command::Decide { approval, decision, by, comment } => {
+                run.decide(&approval, decision, &by, &comment, now, changes)
+            }
+            Command::Retry { by } => run.retry(by, now, changes),
+            Command::Patch { .. } => Ok(()),
+        });
+        if retried {
+            self.drop_if_ended(id);
+        }
+        answer
+    }
+
+    fn patch(
+        &mut self,
+        id: RunId,
+        seen: u32,
+        patched: Patched,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> Option<Result<(), Refusal>> {
+        let Some(ir) = self.irs.get(&patched.definition).cloned() else {
+            return Some(Err(Refusal::UnknownDefinition(patched.definition)));
+        };
+        let before = self.run(id)?.ir.clone();
+        let answer = self.act(id, now, out, |run, changes| run.patch(seen, patched, &ir, now, changes));
+        self.move_leases(id, &before);
+        answer
+    }
+}

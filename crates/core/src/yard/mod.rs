@@ -1,0 +1,253 @@
+//! Many runs together: their queues, timers, leases, approvals, and the keys that limit how many are under way.
+//!
+//! Still pure: the in-process hot store is this behind a lock, and the distributed one is tested against it.
+//! Commands append the events of every run they touch to `out`, in the order in which they must be kept: a
+//! parent and its child change together or not at all.
+
+mod accept;
+mod claim;
+mod command;
+mod gate;
+mod lease;
+mod play;
+mod queue;
+mod restore;
+mod timer;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ir::{Ir, NodeIx};
+use crate::run::{Accepted, Changes, ChildEnd, Effect, Event, Phase, Run};
+use crate::{ApprovalId, Hash, RunId, Timestamp};
+
+pub use accept::{Acceptance, NewRun};
+pub use claim::Want;
+pub use command::Command;
+pub use lease::Standing;
+pub use queue::QueueDepth;
+
+use gate::Gate;
+use play::Play;
+use queue::Queue;
+use timer::TimerKey;
+
+/// What the yard is told once.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Workers that a node may take down with it before it fails.
+    pub deliveries_max: u32,
+    /// How long an idempotency key is remembered here after its run ended; the archive has it for good.
+    pub key_memory: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { deliveries_max: 5, key_memory: Duration::from_secs(60) }
+    }
+}
+
+/// Everything in flight.
+#[derive(Debug, Default)]
+pub struct Yard {
+    limits: Limits,
+    irs: HashMap<Hash, Arc<Ir>>,
+    runs: HashMap<RunId, Slot>,
+    queues: HashMap<Arc<str>, Queue>,
+    timers: BTreeSet<(Timestamp, RunId, TimerKey)>,
+    leases: BTreeSet<(Timestamp, RunId, NodeIx, u32)>,
+    approvals: HashMap<ApprovalId, RunId>,
+    gates: HashMap<Arc<str>, Gate>,
+    keys: HashMap<Arc<str>, (Hash, RunId)>,
+    keys_of_ended: VecDeque<(Timestamp, Arc<str>)>,
+    /// Never reused: a run can leave, come back for a retry, and find tokens of its former life in a queue.
+    generations: u64,
+    nudges: Nudges,
+}
+
+/// Who should look again, since this was last taken.
+#[derive(Debug, Default)]
+pub struct Nudges {
+    /// One entry for each token that was queued.
+    pub queues: Vec<Arc<str>>,
+    /// A timer was set that is due before all others.
+    pub timers: bool,
+}
+
+/// A run with what is kept about it outside its history.
+#[derive(Debug)]
+struct Slot {
+    run: Run,
+    /// Tokens and timers of an earlier generation are void.
+    generation: u64,
+    timers: BTreeSet<(Timestamp, TimerKey)>,
+    leases: HashMap<NodeIx, (Timestamp, u32)>,
+    /// Only for runs that cap their parallelism.
+    play: Option<Box<Play>>,
+}
+
+impl Slot {
+    fn new(run: Run, generation: u64) -> Self {
+        let play = run.parallelism().map(|cap| Box::new(Play::new(cap)));
+        Self { run, generation, timers: BTreeSet::new(), leases: HashMap::new(), play }
+    }
+}
+
+impl Yard {
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Makes a graph known.
+    pub fn learn(&mut self, ir: Arc<Ir>) {
+        self.irs.entry(ir.hash).or_insert(ir);
+    }
+
+    pub fn run(&self, id: RunId) -> Option<&Run> {
+        self.runs.get(&id).map(|slot| &slot.run)
+    }
+
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.values().map(|slot| &slot.run)
+    }
+
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    pub fn timers_len(&self) -> usize {
+        self.timers.len()
+    }
+
+    pub fn run_of_approval(&self, approval: &ApprovalId) -> Option<RunId> {
+        self.approvals.get(approval).copied()
+    }
+
+    fn next_generation(&mut self) -> u64 {
+        self.generations += 1;
+        self.generations
+    }
+
+    pub fn take_nudges(&mut self) -> Nudges {
+        std::mem::take(&mut self.nudges)
+    }
+
+    /// Lets a command act on a run, and carries out what follows from it.
+    fn act<R>(
+        &mut self,
+        id: RunId,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+        command: impl FnOnce(&mut Run, &mut Changes) -> R,
+    ) -> Option<R> {
+        let slot = self.runs.get_mut(&id)?;
+        let mut changes = Changes::default();
+        let answer = command(&mut slot.run, &mut changes);
+        self.carry_out(id, changes, now, out);
+        Some(answer)
+    }
+
+    fn carry_out(&mut self, id: RunId, changes: Changes, now: Timestamp, out: &mut Vec<Event>) {
+        out.extend(changes.events);
+        // A list of its own instead of recursion: runs can be nested deep, and end together.
+        let mut open: VecDeque<(RunId, Effect)> =
+            changes.effects.into_iter().map(|effect| (id, effect)).collect();
+        while let Some((id, effect)) = open.pop_front() {
+            let further = self.carry_out_one(id, effect, now);
+            for (id, changes) in further {
+                out.extend(changes.events);
+                open.extend(changes.effects.into_iter().map(|effect| (id, effect)));
+            }
+        }
+    }
+
+    /// What one effect does here, and what it changes in other runs.
+    fn carry_out_one(&mut self, id: RunId, effect: Effect, now: Timestamp) -> Vec<(RunId, Changes)> {
+        match effect {
+            Effect::Ready(ix) => self.token_ready(id, ix),
+            Effect::Left(ix) => self.token_left(id, ix),
+            Effect::Timer { at, node, claim } => self.set_timer(id, at, TimerKey::Node { node, claim }),
+            Effect::Deadline { at } => self.set_timer(id, at, TimerKey::Deadline),
+            Effect::ApprovalOpened { approval } => {
+                self.approvals.insert(approval, id);
+            }
+            Effect::ApprovalClosed { approval } => {
+                self.approvals.remove(&approval);
+            }
+            Effect::Rewired => self.rewire(id),
+            Effect::StartChild { child, workflow, definition, input, parent } => {
+                let accepted = Accepted::child(workflow, definition, input, parent);
+                return self.start_child(child, accepted, now).into_iter().collect();
+            }
+            Effect::CancelChild { child, compensate } => {
+                return self
+                    .changing(child, |run, changes| {
+                        // A child that is closing already needs no second push.
+                        let _ = run.cancel("its parent run", "", compensate, now, changes);
+                    })
+                    .into_iter()
+                    .collect();
+            }
+            Effect::Ended => return self.retire(id, now),
+        }
+        Vec::new()
+    }
+
+    fn changing(
+        &mut self,
+        id: RunId,
+        change: impl FnOnce(&mut Run, &mut Changes),
+    ) -> Option<(RunId, Changes)> {
+        let slot = self.runs.get_mut(&id)?;
+        let mut changes = Changes::default();
+        change(&mut slot.run, &mut changes);
+        Some((id, changes))
+    }
+
+    /// Takes an ended run out: its parent hears of it, and whoever waited for its key is let in.
+    fn retire(&mut self, id: RunId, now: Timestamp) -> Vec<(RunId, Changes)> {
+        let Some(slot) = self.runs.remove(&id) else { return Vec::new() };
+        self.forget_timers(id, &slot);
+        self.forget_leases(id, &slot);
+        let run = slot.run;
+        self.age_key(&run, now);
+        let mut further = Vec::new();
+        if let (Some(parent), Phase::Ended(status)) = (&run.accepted.parent, run.phase) {
+            let end = ChildEnd { status, output: run.output.clone(), error: run.error.clone() };
+            further.extend(self.changing(parent.run, |p, changes| p.child_ended(parent, end, now, changes)));
+        }
+        if let Some(next) = self.leave_gate(&run) {
+            further.extend(self.changing(next, |run, changes| run.start(now, changes)));
+        }
+        further
+    }
+
+    /// Voids every token and timer of a run, and puts out what its state asks for.
+    fn rewire(&mut self, id: RunId) {
+        let Some(mut slot) = self.runs.remove(&id) else { return };
+        self.forget_timers(id, &slot);
+        slot.generation = self.next_generation();
+        slot.timers.clear();
+        if let Some(play) = &mut slot.play {
+            play.rebuild(&slot.run);
+        }
+        let standing = slot.run.standing_effects();
+        self.runs.insert(id, slot);
+        for effect in standing {
+            match effect {
+                Effect::Ready(ix) => self.token_ready(id, ix),
+                Effect::Timer { at, node, claim } => self.set_timer(id, at, TimerKey::Node { node, claim }),
+                Effect::Deadline { at } => self.set_timer(id, at, TimerKey::Deadline),
+                Effect::ApprovalOpened { approval } => {
+                    self.approvals.insert(approval, id);
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The cap on how many nodes of one run are queued or held at once.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
+
+use super::Yard;
+use crate::RunId;
+use crate::ir::NodeIx;
+use crate::run::{NodeState, Run};
+
+/// A run's own ready queue: priority first, then age.
+#[derive(Debug)]
+pub(super) struct Play {
+    cap: u32,
+    in_play: HashSet<NodeIx>,
+    ready: BTreeSet<(Reverse<u8>, u64, NodeIx)>,
+    arrivals: u64,
+}
+
+impl Play {
+    pub(super) fn new(cap: u32) -> Self {
+        Self { cap: cap.max(1), in_play: HashSet::new(), ready: BTreeSet::new(), arrivals: 0 }
+    }
+
+    /// After indices have moved: what is held stays in play, what is queued lines up again.
+    pub(super) fn rebuild(&mut self, run: &Run) {
+        self.ready.clear();
+        self.in_play = run.ir.indices().filter(|&ix| run.node(ix).state == NodeState::Running).collect();
+    }
+
+    fn arrive(&mut self, priority: u8, node: NodeIx) {
+        // A token that was handed back keeps its place in play.
+        if !self.in_play.contains(&node) {
+            self.arrivals += 1;
+            self.ready.insert((Reverse(priority), self.arrivals, node));
+        }
+    }
+
+    fn next(&mut self) -> Option<NodeIx> {
+        if self.in_play.len() >= self.cap as usize {
+            return None;
+        }
+        let (_, _, node) = self.ready.pop_first()?;
+        self.in_play.insert(node);
+        Some(node)
+    }
+}
+
+impl Yard {
+    pub(super) fn token_ready(&mut self, id: RunId, node: NodeIx) {
+        let Some(slot) = self.runs.get_mut(&id) else { return };
+        let Some(play) = &mut slot.play else {
+            // A paused run lines its tokens up again when it is resumed.
+            if slot.run.hands_out() {
+                self.enqueue(id, node);
+            }
+            return;
+        };
+        let was_in_play = play.in_play.contains(&node);
+        play.arrive(slot.run.ir.node(node).priority, node);
+        if was_in_play && slot.run.hands_out() {
+            self.enqueue(id, node);
+        }
+        self.fill_play(id);
+    }
+
+    pub(super) fn token_left(&mut self, id: RunId, node: NodeIx) {
+        if let Some(play) = self.runs.get_mut(&id).and_then(|slot| slot.play.as_mut()) {
+            play.in_play.remove(&node);
+            self.fill_play(id);
+        }
+    }
+
+    fn fill_play(&mut self, id: RunId) {
+        loop {
+            let Some(slot) = self.runs.get_mut(&id) else { return };
+            if !slot.run.hands_out() {
+                return;
+            }
+            let Some(node) = slot.play.as_mut().and_then(|play| play.next()) else { return };
+            // Nodes that were cancelled while they lined up make room for the next.
+            if slot.run.node(node).state == NodeState::Ready {
+                self.enqueue(id, node);
+            } else if let Some(play) = slot.play.as_mut() {
+                play.in_play.remove(&node);
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Queues of tokens, one for each type of worker, in three bands of priority.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::Yard;
+use crate::RunId;
+use crate::ir::NodeIx;
+use crate::run::NodeState;
+
+/// High, normal, low.
+pub(super) const BANDS: usize = 3;
+
+/// The band of a node's priority (1 to 10).
+fn band(priority: u8) -> usize {
+    match priority {
+        8.. => 0,
+        4..=7 => 1,
+        _ => 2,
+    }
+}
+
+/// Void once its run has moved on; whoever pops it looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub(super) run: RunId,
+    pub(super) node: NodeIx,
+    pub(super) generation: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    bands: [VecDeque<Token>; BANDS],
+    /// Void tokens are swept when this many lie here.
+    sweep_at: usize,
+}
+
+impl Queue {
+    pub(super) fn pop(&mut self, band: usize) -> Option<Token> {
+        self.bands[band].pop_front()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn len(&self) -> usize {
+        self.bands.iter().map(VecDeque::len).sum()
+    }
+}
+
+/// How much work of a type waits for a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueDepth {
+    pub queue: Arc<str>,
+    pub high: usize,
+    pub normal: usize,
+    pub low: usize,
+}
+
+impl Yard {
+    pub(super) fn enqueue(&mut self, run: RunId, node: NodeIx) {
+        let Some(slot) = self.runs.get(&run) else { return };
+        let spec = slot.run.ir.node(node);
+        let token = Token { run, node, generation: slot.generation };
+        let (name, band) = (spec.queue.clone(), band(spec.priority));
+        let queue = self.queues.entry(name.clone()).or_default();
+        queue.bands[band].push_back(token);
+        if queue.len() >= queue.sweep_at.max(4096) {
+            self.sweep(&name);
+        }
+        self.nudges.queues.push(name);
+    }
+
+    pub(super) fn is_valid(&self, token: &Token) -> bool {
+        self.runs.get(&token.run).is_some_and(|slot| {
+            slot.generation == token.generation
+                && slot.run.hands_out()
+                && slot.run.node(token.node).state == NodeState::Ready
+        })
+    }
+
+    /// Drops void tokens. Doubling the threshold keeps the cost of a push constant on average.
+    fn sweep(&mut self, name: &Arc<str>) {
+        let Some(mut queue) = self.queues.remove(name) else { return };
+        for band in &mut queue.bands {
+            band.retain(|token| self.is_valid(token));
+        }
+        queue.sweep_at = 2 * queue.len();
+        self.queues.insert(name.clone(), queue);
+    }
+
+    /// Exact depths. Counts token by token, which is for people and gauges, not for the hot path.
+    pub fn depths(&self) -> Vec<QueueDepth> {
+        let mut depths: Vec<QueueDepth> = self
+            .queues
+            .iter()
+            .map(|(name, queue)| {
+                let [high, normal, low] = queue
+                    .bands
+                    .each_ref()
+                    .map(|band| band.iter().filter(|token| self.is_valid(token)).count());
+                QueueDepth { queue: name.clone(), high, normal, low }
+            })
+            .collect();
+        depths.sort_by(|a, b| a.queue.cmp(&b.queue));
+        depths
+    }
+}

@@ -1,0 +1,46 @@
+//! Timers: retries, sleeps, time-outs, deadlines.
+
+use super::*;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum TimerKey {
+    Deadline,
+    Node { node: NodeIx, claim: u32 },
+}
+
+impl Yard {
+    /// When the next timer is due.
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(at, _, _)| *at)
+    }
+
+    /// Fires everything that is due, and says how much that was.
+    pub fn fire_due(&mut self, now: Timestamp, out: &mut Vec<Event>) -> usize {
+        let mut fired = 0;
+        while let Some(&(at, id, key)) = self.timers.first().filter(|(at, _, _)| *at <= now) {
+            self.timers.pop_first();
+            if let Some(slot) = self.runs.get_mut(&id) {
+                slot.timers.remove(&(at, key));
+            }
+            self.act(id, now, out, |run, changes| match key {
+                TimerKey::Deadline => run.expire(now, changes),
+                TimerKey::Node { node, claim } => run.fire(node, claim, now, changes),
+            });
+            fired += 1;
+        }
+        fired
+    }
+
+    pub(super) fn set_timer(&mut self, id: RunId, at: Timestamp, key: TimerKey) {
+        let Some(slot) = self.runs.get_mut(&id) else { return };
+        slot.timers.insert((at, key));
+        self.nudges.timers |= self.timers.first().is_none_or(|(first, _, _)| at < *first);
+        self.timers.insert((at, id, key));
+    }
+
+    pub(super) fn forget_timers(&mut self, id: RunId, slot: &Slot) {
+        for (at, key) in &slot.timers {
+            self.timers.remove(&(*at, id, *key));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The invariants, computed from the histories rather than from the code under test.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use switchyard_core::RunId;
+use switchyard_core::ir::{EdgeOn, Join, OnError, Role};
+use switchyard_core::run::*;
+
+use crate::world::World;
+
+/// Checks the runs that were touched, and that what is ready can be found.
+pub(crate) fn touched(world: &World, runs: &[RunId]) {
+    for run in runs.iter().filter_map(|id| world.yard.run(*id)) {
+        counter_is_the_tokens_in_flight(run);
+        history_rebuilds_the_state(world, run);
+        parallelism_is_kept(run);
+    }
+    every_ready_node_is_queued(world);
+}
+
+fn every_ready_node_is_queued(world: &World) {
+    let mut ready: HashMap<Arc<str>, usize> = HashMap::new();
+    for run in world.yard.runs().filter(|run| run.hands_out() && run.parallelism().is_none()) {
+        for ix in run.ir.indices().filter(|ix| run.node(*ix).state == NodeState::Ready) {
+            *ready.entry(run.ir.node(ix).queue.clone()).or_default() += 1;
+        }
+    }
+    for depth in world.yard.depths() {
+        let expected = ready.get(&depth.queue).copied().unwrap_or(0);
+        let queued = depth.high + depth.normal + depth.low;
+        assert!(queued >= expected, "{}: {queued} tokens queued for {expected} ready nodes", depth.queue);
+    }
+}
+
+/// I3.
+fn counter_is_the_tokens_in_flight(run: &Run) {
+    let count = |wanted: fn(&NodeRun) -> bool| run.nodes.iter().filter(|node| wanted(node)).count() as u32;
+    let asks = |node: &NodeRun| {
+        matches!(node.wait.as_deref(), Some(Waiting::For(WaitFor::Approval(_))))
+            && node.state == NodeState::Waiting
+    };
+    let approvals = count(asks);
+    let live = count(|node| matches!(node.state, NodeState::Ready | NodeState::Running | NodeState::Waiting));
+    assert_eq!(run.approvals, approvals);
+    assert_eq!(run.counter, live - approvals, "counter of {run:#?}");
+    let queued = run.phase == Phase::Queued;
+    assert!(queued || run.counter + run.approvals > 0, "a run under way has nothing in flight: {run:#?}");
+}
+
+/// I6.
+fn history_rebuilds_the_state(world: &World, run: &Run) {
+    let rebuilt = world.replay(run.id);
+    assert!(rebuilt == *run, "history of {} rebuilds\n{rebuilt:#?}\ninstead of\n{run:#?}", run.id);
+    assert_eq!(rebuilt.standing_effects(), run.standing_effects());
+}
+
+fn parallelism_is_kept(run: &Run) {
+    if let Some(cap) = run.parallelism() {
+        let running = run.nodes.iter().filter(|node| node.state == NodeState::Running).count();
+        assert!(running <= cap as usize, "{running} nodes run at once, {cap} may");
+    }
+}
+
+/// What must be true of the history so far when this event is added to it.
+pub(crate) fn before_event(world: &World, event: &Event) {
+    let history = world.histories.get(&event.run).map_or(&[][..], Vec::as_slice);
+    assert_eq!(event.seq, history.len() as u64 + 1, "gap in the history");
+    let ended = matches!(history.last().map(|last| &last.kind), Some(EventKind::RunEnded { .. }));
+    // I5.
+    assert!(!ended || matches!(event.kind, EventKind::RunRetried { .. }), "{event:?} after the end");
+    if let EventKind::NodeStarted { node, .. } = &event.kind {
+        let before = Run::replay(history, &|hash| world.irs.get(&hash).cloned()).expect("whole so far");
+        starts_only_after_its_needs(&before, node);
+        assert!(!before.paused, "a paused run started {node}");
+    }
+}
+
+/// I4.
+fn starts_only_after_its_needs(run: &Run, node: &Arc<str>) {
+    let target = run.ir.find(node).expect("it is in the graph");
+    if run.ir.node(target).role != Role::Step {
+        return;
+    }
+    let mut needs = Vec::new();
+    for (ix, spec) in run.ir.steps() {
+        for edge in spec.dependents.iter().filter(|edge| edge.to == target) {
+            let state = run.node(ix).state;
+            let handled = state == NodeState::Failed && spec.on_error != OnError::Fail;
+            let decided = matches!(state, NodeState::Succeeded | NodeState::Skipped) || handled;
+            let fires = match edge.on {
+                EdgeOn::Success => {
+                    state == NodeState::Succeeded || (handled && spec.on_error == OnError::Continue)
+                }
+                EdgeOn::Failure => handled && matches!(spec.on_error, OnError::Goto(_)),
+            };
+            needs.push((decided, fires));
+        }
+    }
+    let all_decided = needs.iter().all(|(decided, _)| *decided);
+    let any_fires = needs.iter().any(|(_, fires)| *fires);
+    let may = all_decided || (run.ir.node(target).join == Join::Any && any_fires);
+    assert!(may, "{node} started before its needs: {run:#?}");
+}

@@ -1,0 +1,36 @@
+//! Random acyclic graphs with every policy.
+
+use proptest::prelude::*;
+use switchyard_core::ir::sketch::{Drawn, DrawnOnError, Sketch};
+
+pub(crate) fn graph() -> impl Strategy<Value = Sketch> {
+    let nodes = prop::collection::vec(any::<[u8; 6]>(), 1..9);
+    (nodes, prop::option::weighted(0.2, 1u32..4))
+        .prop_map(|(nodes, parallelism)| Sketch { nodes: draw(&nodes), parallelism })
+}
+
+/// Each node is drawn from six random bytes, so that shrinking stays simple.
+fn draw(seeds: &[[u8; 6]]) -> Vec<Drawn> {
+    let last = seeds.len() - 1;
+    seeds
+        .iter()
+        .enumerate()
+        .map(|(i, seed)| Drawn {
+            id: format!("n{i}"),
+            needs: (0..i).filter(|j| (seed[0] >> (j % 8)) & 1 == 1).map(|j| format!("n{j}")).collect(),
+            any: seed[1].is_multiple_of(4),
+            on_error: match seed[2] % 8 {
+                0 | 1 => DrawnOnError::Continue,
+                // Forward only, which keeps the graph acyclic.
+                2 if i < last => {
+                    DrawnOnError::Goto(format!("n{}", i + 1 + usize::from(seed[3]) % (last - i)))
+                }
+                _ => DrawnOnError::Fail,
+            },
+            max_attempts: 1 + u32::from(seed[4] % 3),
+            compensated: seed[5].is_multiple_of(3),
+            priority: 1 + seed[5] % 10,
+            queue: if seed[1] % 2 == 0 { "work".into() } else { "other".into() },
+        })
+        .collect()
+}

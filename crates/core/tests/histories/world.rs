@@ -1,0 +1,414 @@
+//! A yard, everything that was written about it, and somebody who pokes at it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use switchyard_core::error::NodeError;
+use switchyard_core::ir::Ir;
+use switchyard_core::ir::sketch::{DrawnOnError, Sketch};
+use switchyard_core::run::*;
+use switchyard_core::yard::*;
+use switchyard_core::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp};
+
+use crate::checks;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    Accept { graph: u8, key: Option<u8> },
+    Claim { max: u8 },
+    Settle { which: u8, how: How },
+    SettleAgain { which: u8, how: How },
+    Heartbeat { which: u8 },
+    Pass { seconds: u16 },
+    Cancel { run: u8, compensate: bool },
+    Pause { run: u8 },
+    Resume { run: u8 },
+    Signal { run: u8 },
+    Decide { approve: bool },
+    Patch { run: u8, what: u8 },
+    Retry { run: u8 },
+    Restart,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum How {
+    Succeed,
+    Fail,
+    FailForGood,
+    Skip,
+    Sleep,
+    Ask,
+    Await,
+    Spawn(u8),
+    HandBack,
+    Cancelled,
+}
+
+fn how() -> impl Strategy<Value = How> {
+    prop_oneof![
+        6 => Just(How::Succeed),
+        2 => Just(How::Fail),
+        1 => Just(How::FailForGood),
+        1 => Just(How::Skip),
+        1 => Just(How::Sleep),
+        1 => Just(How::Ask),
+        1 => Just(How::Await),
+        1 => (0u8..4).prop_map(How::Spawn),
+        1 => Just(How::HandBack),
+        1 => Just(How::Cancelled),
+    ]
+}
+
+pub(crate) fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        2 => (any::<u8>(), prop::option::of(0u8..3)).prop_map(|(graph, key)| Op::Accept { graph, key }),
+        8 => (1u8..4).prop_map(|max| Op::Claim { max }),
+        10 => (any::<u8>(), how()).prop_map(|(which, how)| Op::Settle { which, how }),
+        2 => (any::<u8>(), how()).prop_map(|(which, how)| Op::SettleAgain { which, how }),
+        1 => any::<u8>().prop_map(|which| Op::Heartbeat { which }),
+        3 => (0u16..40).prop_map(|seconds| Op::Pass { seconds }),
+        1 => (any::<u8>(), any::<bool>()).prop_map(|(run, compensate)| Op::Cancel { run, compensate }),
+        1 => any::<u8>().prop_map(|run| Op::Pause { run }),
+        1 => any::<u8>().prop_map(|run| Op::Resume { run }),
+        1 => any::<u8>().prop_map(|run| Op::Signal { run }),
+        1 => any::<bool>().prop_map(|approve| Op::Decide { approve }),
+        2 => (any::<u8>(), any::<u8>()).prop_map(|(run, what)| Op::Patch { run, what }),
+        1 => any::<u8>().prop_map(|run| Op::Retry { run }),
+        1 => Just(Op::Restart),
+    ]
+}
+
+pub(crate) struct World {
+    pub(crate) yard: Yard,
+    pub(crate) histories: HashMap<RunId, Vec<Event>>,
+    pub(crate) irs: HashMap<Hash, Arc<Ir>>,
+    /// Runs in the order in which they were accepted.
+    pub(crate) order: Vec<RunId>,
+    graphs: Vec<Sketch>,
+    /// The sketch each run is on, to patch it.
+    drawn: HashMap<RunId, Sketch>,
+    held: Vec<ClaimRef>,
+    settled: Vec<ClaimRef>,
+    approvals: Vec<ApprovalId>,
+    now: Timestamp,
+    counter: u64,
+}
+
+const QUEUES: [&str; 2] = ["work", "other"];
+const LEASE: Duration = Duration::from_secs(30);
+
+impl World {
+    pub(crate) fn new(graphs: Vec<Sketch>) -> Self {
+        let mut world = Self {
+            yard: Yard::new(Limits::default()),
+            histories: HashMap::new(),
+            irs: HashMap::new(),
+            order: Vec::new(),
+            drawn: HashMap::new(),
+            held: Vec::new(),
+            settled: Vec::new(),
+            approvals: Vec::new(),
+            now: Timestamp::from_millis(1_000),
+            counter: 0,
+            graphs: Vec::new(),
+        };
+        for graph in &graphs {
+            world.learn(graph.ir());
+        }
+        world.learn(Sketch::chain(2).ir());
+        world.graphs = graphs;
+        world
+    }
+
+    fn learn(&mut self, ir: Arc<Ir>) {
+        self.irs.insert(ir.hash, ir.clone());
+        self.yard.learn(ir);
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    fn fresh_run(&mut self) -> RunId {
+        let random = self.fresh();
+        RunId::new(self.now, random, 0)
+    }
+
+    fn pick(&self, which: u8) -> Option<RunId> {
+        (!self.order.is_empty()).then(|| self.order[usize::from(which) % self.order.len()])
+    }
+
+    /// Does one thing, then checks everything.
+    pub(crate) fn act(&mut self, op: &Op) {
+        let mut out = Vec::new();
+        self.perform(op, &mut out);
+        let mut touched: Vec<RunId> = out.iter().map(|event| event.run).collect();
+        touched.dedup();
+        self.note(out);
+        checks::touched(self, &touched);
+    }
+
+    fn note(&mut self, events: Vec<Event>) {
+        for event in events {
+            checks::before_event(self, &event);
+            if event.seq == 1 {
+                self.order.push(event.run);
+            }
+            if let EventKind::NodeWaiting { on: WaitFor::Approval(request), .. } = &event.kind {
+                self.approvals.push(request.approval.clone());
+            }
+            self.histories.entry(event.run).or_default().push(event);
+        }
+    }
+
+    fn perform(&mut self, op: &Op, out: &mut Vec<Event>) {
+        let now = self.now;
+        match *op {
+            Op::Accept { graph, key } => self.accept(graph, key, out),
+            Op::Claim { max } => {
+                let tasks = self.yard.claim(&want(usize::from(max)), now, out);
+                self.held.extend(tasks.iter().map(claim_of));
+            }
+            Op::Settle { which, how } => self.settle(which, how, out),
+            Op::SettleAgain { which, how } => self.settle_again(which, how, out),
+            Op::Heartbeat { which } => {
+                if let Some(claim) = self.held.get(usize::from(which) % self.held.len().max(1)) {
+                    self.yard.heartbeat(claim, Some(LEASE), now);
+                }
+            }
+            Op::Pass { seconds } => {
+                self.now = now.plus(Duration::from_secs(u64::from(seconds)));
+                self.yard.fire_due(self.now, out);
+                self.yard.reclaim(self.now, out);
+            }
+            Op::Cancel { run, compensate } => {
+                self.command(run, Command::Cancel { by: "me".into(), reason: "".into(), compensate }, out);
+            }
+            Op::Pause { run } => self.command(run, Command::Pause { by: "me".into() }, out),
+            Op::Resume { run } => self.command(run, Command::Resume { by: "me".into() }, out),
+            Op::Signal { run } => {
+                self.command(run, Command::Signal { name: "go".into(), payload: Payload::null() }, out);
+            }
+            Op::Decide { approve } => self.decide(approve, out),
+            Op::Patch { run, what } => self.patch(run, what, out),
+            Op::Retry { run } => self.retry(run, out),
+            Op::Restart => self.restart(out),
+        }
+    }
+
+    fn accept(&mut self, graph: u8, key: Option<u8>, out: &mut Vec<Event>) {
+        let sketch = self.graphs[usize::from(graph) % self.graphs.len()].clone();
+        let (id, ir) = (self.fresh_run(), sketch.ir());
+        let mut accepted = Accepted::plain("sketch".into(), ir.hash, Payload::null());
+        accepted.concurrency = key.map(|key| Concurrency { key: format!("key{key}").into(), limit: 1 });
+        self.drawn.insert(id, sketch);
+        self.yard.accept(NewRun { id, accepted }, self.now, out).expect("a fresh run is accepted");
+    }
+
+    fn settle(&mut self, which: u8, how: How, out: &mut Vec<Event>) {
+        if self.held.is_empty() {
+            return;
+        }
+        let place = usize::from(which) % self.held.len();
+        let claim = self.held.swap_remove(place);
+        let outcome = self.outcome(how);
+        self.yard.settle(Settlement { claim: claim.clone(), outcome }, self.now, out);
+        self.settled.push(claim);
+    }
+
+    /// I2: a claim that was settled, by us or by being taken back, changes nothing any more.
+    fn settle_again(&mut self, which: u8, how: How, out: &mut Vec<Event>) {
+        if self.settled.is_empty() {
+            return;
+        }
+        let claim = self.settled[usize::from(which) % self.settled.len()].clone();
+        let outcome = self.outcome(how);
+        let answer = self.yard.settle(Settlement { claim, outcome }, self.now, out);
+        assert_ne!(answer, Settled::Applied, "a second settlement was applied");
+        assert!(out.is_empty(), "a second settlement changed something: {out:?}");
+    }
+
+    fn outcome(&mut self, how: How) -> TaskOutcome {
+        let later = self.now.plus(Duration::from_secs(20));
+        match how {
+            How::Succeed => TaskOutcome::Succeeded(Payload::null()),
+            How::Fail => TaskOutcome::Failed(NodeError::retryable("oops", "it failed")),
+            How::FailForGood => TaskOutcome::Failed(NodeError::permanent("oops", "it failed")),
+            How::Skip => TaskOutcome::Skipped(SkipReason::Condition),
+            How::Sleep => TaskOutcome::Waiting(WaitFor::Timer { until: later }),
+            How::Ask => TaskOutcome::Waiting(WaitFor::Approval(Box::new(ApprovalRequest {
+                approval: ApprovalId::new(format!("appr_{}", self.fresh())),
+                approver: None,
+                prompt: None,
+                payload: Payload::null(),
+                timeout_at: self.counter.is_multiple_of(2).then_some(later),
+                on_timeout: ApprovalTimeout::Reject,
+            }))),
+            How::Await => TaskOutcome::Waiting(WaitFor::Signal {
+                name: "go".into(),
+                timeout_at: self.counter.is_multiple_of(2).then_some(later),
+                on_timeout: SignalTimeout::Continue,
+            }),
+            How::Spawn(children) => {
+                let children =
+                    (0..children).map(|_| ChildSpec { run: self.fresh_run(), input: Payload::null() });
+                TaskOutcome::Waiting(WaitFor::Children(Box::new(ChildrenPlan {
+                    workflow: "child".into(),
+                    children: children.collect(),
+                    definition: Sketch::chain(2).ir().hash,
+                    concurrency: 2,
+                    stop_on_failure: self.counter.is_multiple_of(2),
+                    timeout_at: self.counter.is_multiple_of(3).then_some(later),
+                })))
+            }
+            How::HandBack => TaskOutcome::HandedBack,
+            How::Cancelled => TaskOutcome::Cancelled,
+        }
+    }
+
+    fn command(&mut self, run: u8, command: Command, out: &mut Vec<Event>) {
+        let Some(run) = self.pick(run) else { return };
+        if let Some(Err(_)) = self.yard.command(run, command, self.now, out) {
+            assert!(out.is_empty(), "a refused command changed something: {out:?}");
+        }
+    }
+
+    fn decide(&mut self, approve: bool, out: &mut Vec<Event>) {
+        let Some(approval) = self.approvals.pop() else { return };
+        let Some(run) = self.yard.run_of_approval(&approval) else { return };
+        let decision = if approve { Decision::Approved } else { Decision::Rejected };
+        let command = Command::Decide { approval, decision, by: "me".into(), comment: "".into() };
+        self.yard.command(run, command, self.now, out).expect("it is here").expect("it is pending");
+    }
+
+    /// Changes the sketch at random. I8: it is taken only if nothing that has started is touched.
+    fn patch(&mut self, run: u8, what: u8, out: &mut Vec<Event>) {
+        let Some(id) = self.pick(run) else { return };
+        let (Some(sketch), Some(state)) = (self.drawn.get(&id), self.yard.run(id).cloned()) else { return };
+        let mut sketch = sketch.clone();
+        let target = usize::from(what / 4) % sketch.nodes.len();
+        match what % 4 {
+            0 => {
+                let (fresh, need) = (format!("p{}", self.counter + 1), sketch.nodes[target].id.clone());
+                sketch = sketch.node(&fresh, &[&need]);
+                self.fresh();
+            }
+            // The language refuses to remove what a `goto` names.
+            1 if target == sketch.nodes.len() - 1 && target > 0 && !is_goto_target(&sketch, target) => {
+                let gone = sketch.nodes.remove(target).id;
+                for node in &mut sketch.nodes {
+                    node.needs.retain(|need| *need != gone);
+                }
+            }
+            2 => sketch.nodes[target].max_attempts += 1,
+            _ => drop(sketch.nodes[target].needs.pop()),
+        }
+        let ir = sketch.ir();
+        self.learn(ir.clone());
+        let patched = Patched {
+            patch: PatchId::new(format!("patch_{}", self.fresh())),
+            version: 0,
+            definition: ir.hash,
+            author: "me".into(),
+            reason: "".into(),
+            ops: Payload::null(),
+            diff: Vec::new(),
+            undoes: None,
+        };
+        let touches_started = state.ir.indices().any(|ix| {
+            let old = state.ir.node(ix);
+            let kept = ir.find(&old.id).is_some_and(|new| {
+                (ir.node(new).fingerprint, ir.node(new).needs) == (old.fingerprint, old.needs)
+            });
+            state.node(ix).has_started() && !kept
+        });
+        let command = Command::Patch { seen: state.version, patched: Box::new(patched) };
+        match self.yard.command(id, command, self.now, out).expect("it is here") {
+            Ok(()) => {
+                assert!(!touches_started, "a patch touched a node that had started");
+                self.drawn.insert(id, sketch);
+            }
+            Err(_) => assert!(out.is_empty(), "a refused patch changed something"),
+        }
+    }
+
+    fn retry(&mut self, run: u8, out: &mut Vec<Event>) {
+        let Some(id) = self.pick(run) else { return };
+        if self.yard.run(id).is_some() {
+            return;
+        }
+        let ended = self.replay(id);
+        // A child is retried with its parent, not alone.
+        if ended.accepted.parent.is_none() {
+            self.yard.restore(vec![ended], self.now, out);
+            let _ = self.yard.command(id, Command::Retry { by: "me".into() }, self.now, out);
+        }
+    }
+
+    pub(crate) fn replay(&self, id: RunId) -> Run {
+        Run::replay(&self.histories[&id], &|hash| self.irs.get(&hash).cloned()).expect("the history is whole")
+    }
+
+    /// The process dies; all that is left is the journal.
+    fn restart(&mut self, out: &mut Vec<Event>) {
+        self.yard = Yard::new(Limits { deliveries_max: 1_000, ..Limits::default() });
+        for ir in self.irs.values() {
+            self.yard.learn(ir.clone());
+        }
+        let runs = self.order.iter().map(|id| self.replay(*id)).filter(|run| !run.is_ended()).collect();
+        self.yard.restore(runs, self.now, out);
+        self.settled.append(&mut self.held);
+    }
+
+    /// I1: helped along, every run comes to its end.
+    pub(crate) fn drain(&mut self) {
+        for _ in 0..2_000 {
+            if self.yard.is_empty() {
+                return;
+            }
+            self.help(|run| run.paused, &Command::Resume { by: "me".into() });
+            self.act(&Op::Pass { seconds: 60 });
+            self.settled.append(&mut self.held);
+            self.act(&Op::Claim { max: 200 });
+            while !self.held.is_empty() {
+                self.act(&Op::Settle { which: 0, how: How::Succeed });
+            }
+            while !self.approvals.is_empty() {
+                self.act(&Op::Decide { approve: true });
+            }
+            let signal = Command::Signal { name: "go".into(), payload: Payload::null() };
+            self.help(|run| run.signals.is_empty(), &signal);
+        }
+        let stuck: Vec<_> = self.yard.runs().collect();
+        panic!("runs that do not end: {stuck:#?}");
+    }
+}
+
+impl World {
+    /// Gives a command to every run that needs it.
+    fn help(&mut self, needs: impl Fn(&Run) -> bool, command: &Command) {
+        let ids: Vec<RunId> = self.yard.runs().filter(|run| needs(run)).map(|run| run.id).collect();
+        for id in ids {
+            let mut out = Vec::new();
+            let _ = self.yard.command(id, command.clone(), self.now, &mut out);
+            self.note(out);
+            checks::touched(self, &[id]);
+        }
+    }
+}
+
+fn is_goto_target(sketch: &Sketch, target: usize) -> bool {
+    let goto = DrawnOnError::Goto(sketch.nodes[target].id.clone());
+    sketch.nodes.iter().any(|node| node.on_error == goto)
+}
+
+fn want(max: usize) -> Want {
+    Want { worker: "w".into(), queues: QUEUES.map(Into::into).into(), max, lease: Some(LEASE) }
+}
+
+fn claim_of(task: &Task) -> ClaimRef {
+    ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim }
+}

@@ -1,0 +1,144 @@
+//! Switchyard in one process: the memory hot store over the SQLite archive of a data folder.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use switchyard_embedded::{Embedded, Options};
+//!
+//! let yard = Embedded::open(Options::new("./switchyard-data")).await?;
+//! yard.work();
+//! // yard.engine().submit(…)
+//! yard.shut_down(std::time::Duration::from_secs(5)).await;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use switchyard_archive::DataFolder;
+use switchyard_core::yard::Limits;
+use switchyard_runtime::kinds::Services;
+use switchyard_runtime::{
+    Engine, EngineError, Handlers, History, Payloads, WorkerPool, WorkerSettings, duties,
+};
+use switchyard_store::{Clock, HotStore, StoreError, SystemClock};
+use switchyard_store_memory::MemoryStore;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How often claims of workers outside this process are looked through.
+const RECLAIM_EVERY: Duration = Duration::from_secs(5);
+
+/// How to open a data folder.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub data: PathBuf,
+    /// Tasks executed at once.
+    pub slots: usize,
+    pub allow_commands: bool,
+    pub handlers: Handlers,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Options {
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self {
+            data: data.into(),
+            slots: 64,
+            allow_commands: false,
+            handlers: Handlers::with_builtins(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// An open data folder. Nothing runs in it until [`Embedded::work`] is called.
+#[derive(Debug)]
+pub struct Embedded {
+    engine: Engine,
+    recovered: usize,
+    services: Arc<Services>,
+    slots: usize,
+    stop: CancellationToken,
+    at_work: Mutex<Option<AtWork>>,
+}
+
+/// What [`Embedded::work`] started.
+#[derive(Debug)]
+struct AtWork {
+    pool: WorkerPool,
+    duties: JoinSet<()>,
+}
+
+impl Embedded {
+    /// Takes the folder for this process alone, and takes up every unfinished run in it.
+    pub async fn open(options: Options) -> Result<Self, EngineError> {
+        let folder = DataFolder::open(&options.data)?;
+        let archive = Arc::new(folder.archive()?);
+        let cas = Arc::new(folder.cas());
+        let clock = options.clock.clone();
+        let hot = Arc::new(MemoryStore::new(archive.clone(), clock.clone(), Limits::default()));
+        let engine = Engine::new(hot, archive, cas, clock);
+        let recovered = engine.recover().await?;
+        let services = Arc::new(Services {
+            allow_commands: options.allow_commands,
+            ..Services::new(
+                options.handlers,
+                engine.catalog().clone(),
+                engine.archive().clone(),
+                engine.payloads().clone(),
+                engine.clock().clone(),
+            )
+            .map_err(|error| StoreError::unavailable(format!("the HTTP client cannot be set up: {error}")))?
+        });
+        Ok(Self {
+            engine,
+            recovered,
+            services,
+            slots: options.slots,
+            stop: CancellationToken::new(),
+            at_work: Mutex::new(None),
+        })
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// How many unfinished runs were found.
+    pub fn recovered(&self) -> usize {
+        self.recovered
+    }
+
+    /// Starts the worker and the duties. Tells what keeps the store from answering, as long as something does.
+    pub fn work(&self) -> watch::Receiver<Option<String>> {
+        let hot: Arc<dyn HotStore> = self.engine.hot().clone();
+        let clock = self.engine.clock().clone();
+        let mut duties = JoinSet::new();
+        duties.spawn(duties::keep_time(hot.clone(), clock.clone(), self.stop.clone()));
+        duties.spawn(duties::reclaim_forever(hot.clone(), clock, RECLAIM_EVERY, self.stop.clone()));
+        let pool = WorkerPool::start(hot, self.services.clone(), &WorkerSettings::embedded(self.slots));
+        let trouble = pool.trouble();
+        *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(AtWork { pool, duties });
+        trouble
+    }
+
+    /// Lets tasks finish for `grace`, hands back the rest, and leaves the folder to the next process.
+    pub async fn shut_down(self, grace: Duration) {
+        self.stop.cancel();
+        let at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(AtWork { pool, mut duties }) = at_work {
+            pool.shut_down(grace).await;
+            while duties.join_next().await.is_some() {}
+        }
+    }
+}
+
+/// What can be read in a data folder while another process works in it.
+pub fn peek(data: impl Into<PathBuf>) -> Result<History, StoreError> {
+    let folder = DataFolder::peek(data.into())?;
+    let payloads = Payloads::new(Arc::new(folder.cas()));
+    Ok(History::new(Arc::new(folder.archive()?), payloads))
+}

@@ -1,0 +1,10 @@
+//! The engine as its users meet it: whole workflows, in process, on a real folder.
+
+mod bad_input;
+mod disk_full;
+mod docs;
+mod examples;
+mod patches;
+mod runs;
+mod support;
+mod waits;

@@ -1,0 +1,261 @@
+//! Start, show, list, cancel, pause, resume, retry, fork, replay; idempotency, concurrency, deadlines.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use switchyard_core::NodeError;
+use switchyard_core::run::{Concurrency, EventKind, NodeState, Refusal, RunStatus};
+use switchyard_core::yard::Acceptance;
+use switchyard_runtime::{EngineError, Fork, Handlers, Submission};
+use switchyard_store::RunFilter;
+
+use crate::support::{Seen, TestYard, program};
+
+const SAGA: &str = r#"
+name: saga
+nodes:
+  reserve:
+    type: function
+    function: echo
+    input: { seat: 7 }
+    compensate: { type: function, function: undo, input: "${{ nodes.reserve.output.seat }}" }
+  charge:
+    type: function
+    function: pay
+    needs: [reserve]
+    retry: { max_attempts: 3, backoff: fixed, initial: 1ms, jitter: false }
+  ship: { type: function, function: echo, needs: [charge], input: { sent: true } }
+"#;
+
+/// A `pay` that fails so many times, and an `undo` that notes what it was given.
+fn handlers(failures: u32) -> (Handlers, Arc<std::sync::Mutex<Vec<serde_json::Value>>>) {
+    let (left, undone) = (Arc::new(AtomicU32::new(failures)), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let mut handlers = Handlers::with_builtins();
+    handlers.register_fn("pay", move |_, _| {
+        let fails = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
+        async move { if fails { Err(NodeError::retryable("declined", "no money")) } else { Ok(json!("paid")) } }
+    });
+    let notes = undone.clone();
+    handlers.register_fn("undo", move |input, _| {
+        notes.lock().unwrap().push(input);
+        async { Ok(json!(null)) }
+    });
+    (handlers, undone)
+}
+
+#[tokio::test]
+async fn a_failure_that_passes_is_retried() {
+    let (handlers, undone) = handlers(2);
+    let yard = TestYard::with_handlers(handlers).await;
+    let view = yard.run(SAGA, json!({})).await;
+    assert_eq!((view.status(), view.output()), (RunStatus::Succeeded, json!({"sent": true})));
+    assert_eq!(view.attempts("charge"), 3);
+    assert!(undone.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_failure_that_stays_is_compensated_and_can_be_retried() {
+    let (handlers, undone) = handlers(3);
+    let yard = TestYard::with_handlers(handlers).await;
+    let failed = yard.run(SAGA, json!({})).await;
+    assert_eq!(failed.status(), RunStatus::Failed);
+    let error = failed.error.as_ref().unwrap();
+    assert_eq!(error.to_string(), "node `charge`, attempt 3: no money (declined)");
+    assert_eq!(failed.node("ship"), NodeState::Cancelled);
+    assert_eq!(*undone.lock().unwrap(), [json!(7)]);
+
+    yard.engine().retry(failed.run_id, "tester").await.unwrap();
+    let retried = yard.end(failed.run_id).await;
+    assert_eq!((retried.status(), retried.attempt), (RunStatus::Succeeded, 2));
+    assert_eq!(retried.attempts("reserve"), 1, "what was undone is done again");
+    let again = yard.engine().retry(failed.run_id, "tester").await;
+    assert!(matches!(again, Err(EngineError::Refused(Refusal::WrongStatus { .. }))), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_fork_keeps_what_came_before() {
+    let (handlers, _) = handlers(100);
+    let yard = TestYard::with_handlers(handlers).await;
+    let failed = yard.run(SAGA, json!({})).await;
+    let edits = serde_json::from_value(json!([
+        {"op": "update_node", "id": "charge", "node": {"function": "echo", "input": "by hand"}}
+    ]))
+    .unwrap();
+    let fork = Fork { run: failed.run_id, from: "charge".into(), input: None, edits };
+    let forked = yard.engine().fork(fork).await.unwrap();
+    assert_eq!(forked.kept.iter().map(|node| &**node).collect::<Vec<_>>(), ["reserve"]);
+    let view = yard.end(forked.run).await;
+    assert_eq!(view.status(), RunStatus::Succeeded);
+    assert_eq!(view.node_output("charge"), json!("by hand"));
+    assert_eq!(view.node_output("reserve"), json!({"seat": 7}));
+    assert_eq!(view.forked_from, Some(failed.run_id));
+    assert_eq!(yard.view(failed.run_id).await.status(), RunStatus::Failed, "the origin is as it was");
+}
+
+#[tokio::test]
+async fn history_can_be_replayed_to_any_point() {
+    let (handlers, _) = handlers(1);
+    let yard = TestYard::with_handlers(handlers).await;
+    let view = yard.run(SAGA, json!({})).await;
+    let history = yard.engine().history();
+    let events = history.events(view.run_id, 0, None).await.unwrap();
+    let retrying = events.iter().find(|e| matches!(e.kind, EventKind::NodeRetrying { .. })).unwrap();
+    let then = history.state(view.run_id, Some(retrying.seq)).await.unwrap();
+    assert_eq!(then.status(), RunStatus::Running);
+    let charge = then.ir.find("charge").unwrap();
+    assert_eq!(then.node(charge).state, NodeState::Waiting);
+    for at in 1..=view.last_seq {
+        assert_eq!(history.state(view.run_id, Some(at)).await.unwrap().seq, at);
+    }
+    assert!(history.state(view.run_id, Some(view.last_seq + 1)).await.is_err());
+}
+
+const WAITING: &str = "name: waiting\nnodes:\n  hold: { type: wait, signal: go }\n  after: { type: function, function: echo, needs: [hold], input: '${{ nodes.hold.output }}' }\n";
+
+#[tokio::test]
+async fn a_run_is_cancelled() {
+    let yard = TestYard::working().await;
+    let run = yard.start(WAITING, json!({})).await;
+    yard.until_waiting(run, "hold").await;
+    yard.engine().cancel(run, "ada", "changed my mind", true).await.unwrap();
+    let view = yard.end(run).await;
+    assert_eq!(view.status(), RunStatus::Cancelled);
+    assert_eq!(view.error.unwrap().to_string(), "cancelled by ada: changed my mind (cancelled)");
+    let again = yard.engine().cancel(run, "ada", "", true).await.unwrap_err();
+    assert_eq!(again.to_string(), "the run is cancelled: it cannot be cancelled");
+}
+
+#[tokio::test]
+async fn a_handler_that_runs_is_stopped_by_a_cancel() {
+    let (began, mut begun) = tokio::sync::mpsc::unbounded_channel();
+    let mut handlers = Handlers::with_builtins();
+    handlers.register_fn("forever", move |_, _| {
+        let began = began.clone();
+        async move {
+            began.send(()).unwrap();
+            std::future::pending().await
+        }
+    });
+    let yard = TestYard::with_handlers(handlers).await;
+    let run = yard.start("name: t\nnodes:\n  a: { type: function, function: forever }\n", json!({})).await;
+    begun.recv().await.unwrap();
+    yard.engine().cancel(run, "ada", "", true).await.unwrap();
+    let view = yard.end(run).await;
+    assert_eq!((view.status(), view.node("a")), (RunStatus::Cancelled, NodeState::Cancelled));
+}
+
+#[tokio::test]
+async fn a_paused_run_stands_still_until_it_is_resumed() {
+    let yard = TestYard::working().await;
+    let run = yard.start(WAITING, json!({})).await;
+    yard.until_waiting(run, "hold").await;
+    yard.engine().pause(run, "ada").await.unwrap();
+    yard.engine().signal(run, "go", &json!(1)).await.unwrap();
+    assert_eq!(yard.view(run).await.node("after"), NodeState::Ready);
+    // A restart does not wake it either.
+    let yard = yard.reopen().await;
+    yard.embedded.work();
+    let other = yard.run("name: other\nnodes:\n  a: { type: function, function: noop }\n", json!({})).await;
+    assert_eq!(other.status(), RunStatus::Succeeded);
+    assert_eq!(yard.view(run).await.status(), RunStatus::Paused);
+    yard.engine().resume(run, "ada").await.unwrap();
+    assert_eq!(yard.end(run).await.output(), json!(1));
+}
+
+#[tokio::test]
+async fn one_idempotency_key_is_one_run_even_after_it_ended() {
+    let yard = TestYard::working().await;
+    let submission = |input| Submission {
+        idempotency_key: Some("order-7".into()),
+        ..Submission::new(program("name: t\nnodes:\n  a: { type: function, function: noop }\n"), input)
+    };
+    let first = yard.engine().submit(submission(json!({"n": 1}))).await.unwrap();
+    let racing = futures_all(10, |_| yard.engine().submit(submission(json!({"n": 1})))).await;
+    assert!(racing.iter().all(|answer| answer.as_ref().unwrap().run() == first.run()));
+    yard.end(first.run()).await;
+    let yard = yard.reopen().await;
+    let later = yard.engine().submit(submission(json!({"n": 1}))).await.unwrap();
+    assert_eq!(later, Acceptance::Existing(first.run()));
+    let misuse = yard.engine().submit(submission(json!({"n": 2}))).await.unwrap_err();
+    assert!(matches!(misuse, EngineError::Refused(Refusal::KeyReused { .. })), "{misuse}");
+}
+
+async fn futures_all<T, F: Future<Output = T>>(count: usize, make: impl Fn(usize) -> F) -> Vec<T> {
+    let mut all = Vec::new();
+    for future in (0..count).map(make).collect::<Vec<_>>() {
+        all.push(future.await);
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_concurrency_key_is_kept_across_a_restart() {
+    let yard = TestYard::working().await;
+    let submit = || Submission {
+        concurrency: Some(Concurrency { key: "tenant".into(), limit: 1 }),
+        ..Submission::new(program(WAITING), json!({}))
+    };
+    let first = yard.engine().submit(submit()).await.unwrap().run();
+    let second = yard.engine().submit(submit()).await.unwrap().run();
+    yard.until_waiting(first, "hold").await;
+    let yard = yard.reopen().await;
+    yard.embedded.work();
+    assert_eq!(yard.view(second).await.status(), RunStatus::Queued);
+    yard.engine().signal(first, "go", &json!(1)).await.unwrap();
+    yard.engine().signal(second, "go", &json!(2)).await.unwrap();
+    assert_eq!(yard.end(first).await.output(), json!(1));
+    assert_eq!(yard.end(second).await.output(), json!(2));
+}
+
+#[tokio::test]
+async fn a_deadline_ends_a_run() {
+    let (yard, clock) = TestYard::with_clock().await;
+    let submission = Submission {
+        deadline: Some(Duration::from_secs(60)),
+        ..Submission::new(program(WAITING), json!({}))
+    };
+    let run = yard.engine().submit(submission).await.unwrap().run();
+    yard.until_waiting(run, "hold").await;
+    clock.advance(Duration::from_secs(60));
+    let view = yard.end(run).await;
+    assert_eq!((view.status(), view.error_code()), (RunStatus::Failed, "deadline_exceeded".into()));
+}
+
+#[tokio::test]
+async fn runs_are_listed_newest_first_in_pages() {
+    let yard = TestYard::working().await;
+    let text = "name: t\nnodes:\n  a: { type: function, function: noop }\n";
+    for _ in 0..5 {
+        yard.run(text, json!({})).await;
+    }
+    let archive = yard.engine().archive();
+    let first = archive.runs(&RunFilter { limit: 3, ..RunFilter::default() }).await.unwrap();
+    let rest =
+        archive.runs(&RunFilter { limit: 3, before: first.next, ..RunFilter::default() }).await.unwrap();
+    let ids: Vec<_> = first.items.iter().chain(&rest.items).map(|run| run.run_id).collect();
+    assert_eq!(ids.len(), 5);
+    assert!(ids.is_sorted_by(|a, b| a > b), "{ids:?}");
+    assert!(rest.next.is_none());
+}
+
+#[tokio::test]
+async fn results_are_remembered_while_their_cache_lasts() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = calls.clone();
+    let mut handlers = Handlers::with_builtins();
+    handlers.register_fn("count", move |input, _| {
+        let n = counted.fetch_add(1, Ordering::SeqCst) + 1;
+        async move { Ok(json!([input, n])) }
+    });
+    let text = "name: t\nnodes:\n  a: { type: function, function: count, input: '${{ input.x }}', cache: { ttl: 1h } }\n";
+    let yard = TestYard::with_handlers(handlers.clone()).await;
+    assert_eq!(yard.run(text, json!({"x": 1})).await.output(), json!([1, 1]));
+    assert_eq!(yard.run(text, json!({"x": 1, "other": 2})).await.output(), json!([1, 1]), "remembered");
+    assert_eq!(yard.run(text, json!({"x": 2})).await.output(), json!([2, 2]), "another input");
+    let transform =
+        "name: t\nnodes:\n  a: { type: transform, value: '${{ input.x }}', cache: { ttl: 1h } }\n";
+    assert_eq!(yard.run(transform, json!({"x": 1})).await.output(), json!(1));
+    assert_eq!(yard.run(transform, json!({"x": 2})).await.output(), json!(2), "the key is all it acts on");
+}

@@ -1,0 +1,102 @@
+//! Sleep, signals, approvals, sub-runs, in whole workflows.
+
+use std::time::Duration;
+
+use serde_json::json;
+use switchyard_core::run::{Decision, NodeState, RunStatus};
+use switchyard_store::{ApprovalFilter, ApprovalStatus};
+
+use crate::support::{Seen, TestYard};
+
+#[tokio::test]
+async fn a_sleep_lasts_as_long_as_it_says_even_across_a_restart() {
+    let (yard, clock) = TestYard::with_clock().await;
+    let text = "name: t\nnodes:\n  nap: { type: sleep, duration: 2h }\n  after: { type: transform, needs: [nap], value: up }\n";
+    let run = yard.start(text, json!({})).await;
+    yard.until_waiting(run, "nap").await;
+    clock.advance(Duration::from_secs(7199));
+    assert_eq!(yard.view(run).await.node("nap"), NodeState::Waiting);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(yard.end(run).await.output(), json!("up"));
+}
+
+const APPROVAL: &str = r#"
+name: t
+nodes:
+  ask: { type: hitl, approver: boss, prompt: "ship ${{ input.what }}?", input: "${{ input }}", timeout: 1h, on_timeout: reject }
+  ship: { type: transform, needs: [ask], value: "${{ nodes.ask.output.comment }}" }
+"#;
+
+#[tokio::test]
+async fn a_person_approves_with_a_comment() {
+    let yard = TestYard::working().await;
+    let run = yard.start(APPROVAL, json!({"what": "it"})).await;
+    yard.until_waiting(run, "ask").await;
+    let yard = yard.reopen().await;
+    yard.embedded.work();
+    let pending = ApprovalFilter { run: None, status: Some(ApprovalStatus::Pending) };
+    let approvals = yard.engine().archive().approvals(&pending).await.unwrap();
+    assert_eq!(approvals[0].prompt.as_deref(), Some("ship it?"));
+    let id = &approvals[0].approval;
+    assert_eq!(yard.engine().decide(id, Decision::Approved, "boss", "go ahead").await.unwrap(), run);
+    assert_eq!(yard.end(run).await.output(), json!("go ahead"));
+    let again = yard.engine().decide(id, Decision::Rejected, "boss", "").await.unwrap_err();
+    assert_eq!(again.to_string(), "the approval was decided already, or its run no longer waits for it");
+}
+
+#[tokio::test]
+async fn nobody_decides_in_time() {
+    let (yard, clock) = TestYard::with_clock().await;
+    let run = yard.start(APPROVAL, json!({"what": "it"})).await;
+    yard.until_waiting(run, "ask").await;
+    clock.advance(Duration::from_secs(3600));
+    let view = yard.end(run).await;
+    assert_eq!((view.status(), view.error_code()), (RunStatus::Failed, "rejected".into()));
+}
+
+#[tokio::test]
+async fn a_workflow_that_takes_too_long_takes_its_runs_along() {
+    let (yard, clock) = TestYard::with_clock().await;
+    let text = "name: t\nnodes:\n  sub:\n    type: workflow\n    timeout: 1m\n    nodes: { nap: { type: sleep, duration: 1h } }\n";
+    let run = yard.start(text, json!({})).await;
+    yard.until_waiting(run, "sub").await;
+    clock.advance(Duration::from_secs(60));
+    let view = yard.end(run).await;
+    assert_eq!((view.status(), view.error_code()), (RunStatus::Failed, "timeout".into()));
+    assert_eq!(yard.engine().hot().size().await.unwrap().runs, 0, "the child was cancelled");
+}
+
+#[tokio::test]
+async fn a_map_survives_a_restart_in_its_middle() {
+    let yard = TestYard::working().await;
+    let text = r#"
+name: t
+nodes:
+  each:
+    type: map
+    items: "${{ input.list }}"
+    concurrency: 2
+    input: { n: "${{ item }}" }
+    nodes:
+      hold: { type: wait, signal: go }
+      double: { type: transform, needs: [hold], value: "${{ input.n * 2 }}" }
+"#;
+    let run = yard.start(text, json!({"list": [1, 2, 3]})).await;
+    yard.until_waiting(run, "each").await;
+    let mut yard = yard.reopen().await;
+    yard.embedded.work();
+    // The third starts when one of the first two has ended.
+    for _ in 0..3 {
+        let state = yard.state(run).await;
+        let each = state.ir.find("each").unwrap();
+        let Some(switchyard_core::run::Waiting::Children(children)) = state.node(each).wait.as_deref() else {
+            panic!("{:?}", state.node(each))
+        };
+        let next = children.plan.children[children.ended as usize].run;
+        yard.engine().signal(next, "go", &json!(null)).await.unwrap();
+        yard.end(next).await;
+        yard = yard.reopen().await;
+        yard.embedded.work();
+    }
+    assert_eq!(yard.end(run).await.output(), json!([2, 4, 6]));
+}

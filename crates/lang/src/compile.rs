@@ -1,0 +1,269 @@
+//! A definition to a program.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use switchyard_core::Hash;
+use switchyard_core::ir::{Ir, Join, Node, NodeIx, OnError, Role};
+use switchyard_core::retry::RetryPolicy;
+
+use crate::bundle::{self, Loader};
+use crate::decode;
+use crate::diagnostic::Diagnostics;
+use crate::expr::vars;
+use crate::input::InputSchema;
+use crate::limits;
+use crate::problem::{At, Problems};
+use crate::program::{CompiledKind, CompiledNode, CompiledTransform, Program};
+use crate::source::Tree;
+use crate::spec::{Definition, JoinSpec, NodeSpec};
+
+mod graph;
+mod kinds;
+mod names;
+mod output;
+mod policy;
+mod reads;
+
+use reads::{Reader, Reading};
+
+impl Program {
+    /// Compiles YAML or JSON text. `name` is what the diagnostics call it, usually its path.
+    pub fn compile_text(name: &str, bytes: &[u8]) -> Result<Self, Diagnostics> {
+        compile_source(name, bytes, |_| Ok(()))
+    }
+
+    /// Compiles text whose child workflows may be in other files, read with `loader`.
+    pub fn compile_bundled(
+        name: &str,
+        bytes: &[u8],
+        base_dir: &Path,
+        loader: &Loader<'_>,
+    ) -> Result<Self, Diagnostics> {
+        compile_source(name, bytes, |definition| bundle::bundle(definition, base_dir, loader))
+    }
+
+    /// Compiles JSON that is already parsed.
+    pub fn compile_value(value: &Value) -> Result<Self, Diagnostics> {
+        Self::compile(decode::decode_value(value)?)
+    }
+
+    /// Compiles a definition that is already decoded, such as a patched one.
+    pub fn compile(definition: Definition) -> Result<Self, Diagnostics> {
+        let mut problems = Problems::default();
+        let program = compile(definition, &At::Root, 0, &mut problems);
+        decode::finish(program, problems, None)
+    }
+
+    /// Compiles a stored [`Program::canonical`]: the same program with the same hash.
+    pub fn from_canonical(text: &str) -> Result<Self, Diagnostics> {
+        match serde_json::from_str::<Value>(text) {
+            Ok(value) => Self::compile_value(&value),
+            // Not JSON as we write it: the text parser says where.
+            Err(_) => Self::compile_text("stored definition", text.as_bytes()),
+        }
+    }
+}
+
+fn compile_source(
+    name: &str,
+    bytes: &[u8],
+    complete: impl FnOnce(&mut Definition) -> Result<(), Diagnostics>,
+) -> Result<Program, Diagnostics> {
+    let (tree, text) = Tree::parse(name, bytes)?;
+    let source = Some((&tree, text.as_str()));
+    let mut problems = Problems::default();
+    let decoded = decode::definition(&tree, &At::Root, &mut problems);
+    let in_file = |diagnostics: Diagnostics| match diagnostics.file {
+        None => diagnostics.in_file(name),
+        Some(_) => diagnostics,
+    };
+    let mut definition = decode::finish(decoded, problems, source).map_err(in_file)?;
+    complete(&mut definition).map_err(in_file)?;
+    let mut problems = Problems::default();
+    let program = compile(definition, &At::Root, 0, &mut problems);
+    decode::finish(program, problems, source).map_err(in_file)
+}
+
+/// `None` if there was a problem with it.
+fn compile(definition: Definition, at: &At<'_>, depth: usize, problems: &mut Problems) -> Option<Program> {
+    let before = problems.count();
+    if !within_limits(&definition, at, depth, problems) {
+        return None;
+    }
+    names::check_workflow_name(&definition.name, &at.key("name"), problems);
+    let output = output::effective(&definition);
+    let mut building = Building { definition: &definition, output, depth, problems, readings: Vec::new() };
+    let nodes = building.nodes(at);
+    let readings = std::mem::take(&mut building.readings);
+    let ir = building.ir(at, &readings)?;
+    let input =
+        definition.input.as_ref().and_then(|input| InputSchema::compile(input, &at.key("input"), problems));
+    let concurrency = definition.concurrency.as_ref().map(|spec| {
+        let at = at.key("concurrency");
+        (kinds::text_template(&spec.key, vars::SUBMISSION, &at.key("key"), problems), spec.limit)
+    });
+    if problems.count() > before {
+        return None;
+    }
+    let canonical: Arc<str> = canonical(&definition).into();
+    let hash = Hash::of(canonical.as_bytes());
+    let ir = Arc::new(Ir { hash, ..ir });
+    Some(Program { ir, nodes: nodes?, definition: Arc::new(definition), canonical, hash, input, concurrency })
+}
+
+/// The text that stands for a definition. A definition has string keys and finite numbers, so it always serialises.
+pub(crate) fn canonical(definition: &Definition) -> String {
+    serde_json::to_string(definition).unwrap_or_default()
+}
+
+fn within_limits(definition: &Definition, at: &At<'_>, depth: usize, problems: &mut Problems) -> bool {
+    let nodes = definition.nodes.len();
+    if depth > limits::BODY_DEPTH_MAX {
+        let message =
+            format!("child workflows are nested deeper than the limit of {} levels", limits::BODY_DEPTH_MAX);
+        let hint = "submit the inner one under its own name and use `workflow: <name>`".to_owned();
+        problems.add_at_key(at, message, Some(hint));
+        return false;
+    }
+    if nodes == 0 {
+        problems.add_at_key(&at.key("nodes"), "a workflow needs at least one node", None);
+        return false;
+    }
+    if nodes > limits::NODES_MAX {
+        let message = format!("{nodes} nodes, more than the limit of {}", limits::NODES_MAX);
+        let hint = "use `map` for many of the same, or split the workflow".to_owned();
+        problems.add_at_key(&at.key("nodes"), message, Some(hint));
+        return false;
+    }
+    true
+}
+
+/// One definition on its way to a program.
+struct Building<'a> {
+    definition: &'a Definition,
+    output: Option<Value>,
+    depth: usize,
+    problems: &'a mut Problems,
+    readings: Vec<Reading>,
+}
+
+impl Building<'_> {
+    /// Steps in the order of the definition, then compensations, then the output.
+    fn nodes(&mut self, at_root: &At<'_>) -> Option<Vec<CompiledNode>> {
+        let at = &at_root.key("nodes");
+        let definition = self.definition;
+        let mut compiled = Vec::with_capacity(definition.nodes.len() + 1);
+        for (index, (id, node)) in definition.nodes.iter().enumerate() {
+            names::check_node_id(id, &at.key(id), self.problems);
+            compiled.push(self.step(index, id, node, &at.key(id)));
+        }
+        for (index, (id, node)) in definition.nodes.iter().enumerate() {
+            if node.common.compensate.is_some() {
+                compiled.push(self.compensation(index, id, node, &at.key(id).key("compensate")));
+            }
+        }
+        if let Some(output) = self.output.clone() {
+            compiled.push(Some(self.output(&output, &at_root.key("output"))));
+        }
+        compiled.into_iter().collect()
+    }
+
+    fn output(&mut self, output: &Value, at: &At<'_>) -> CompiledNode {
+        let value = self.template(Reader::Output, output, vars::NODE, at);
+        CompiledNode {
+            kind: CompiledKind::Transform(CompiledTransform { value: Some(value) }),
+            when: None,
+            input: None,
+            timeout: None,
+            cache: None,
+        }
+    }
+
+    fn ir(&mut self, at: &At<'_>, readings: &[Reading]) -> Option<Ir> {
+        let definition = self.definition;
+        let mut ir = Ir {
+            hash: Hash::of(b""),
+            name: definition.name.as_str().into(),
+            nodes: Vec::with_capacity(definition.nodes.len() + 1),
+            by_id: HashMap::with_capacity(definition.nodes.len() + 1),
+            entries: Vec::new(),
+            sinks: Vec::new(),
+            output: None,
+            parallelism: definition.parallelism.map(Into::into),
+            deadline: definition.deadline.map(|deadline| deadline.0),
+        };
+        for (id, node) in &definition.nodes {
+            let at = at.key("nodes");
+            let retry = policy::retry(node.common.retry.as_ref(), &at.key(id), self.problems);
+            push(&mut ir, step_node(id, node, retry));
+        }
+        graph::connect(&mut ir, definition, &at.key("nodes"), self.problems)?;
+        let order = graph::topological_order(&ir, &at.key("nodes"), self.problems)?;
+        self.push_hidden(&mut ir, at);
+        reads::resolve(&mut ir, readings, &order, self.problems);
+        graph::fingerprint(&mut ir, definition);
+        Some(ir)
+    }
+
+    fn push_hidden(&mut self, ir: &mut Ir, at: &At<'_>) {
+        let definition = self.definition;
+        for (index, (id, node)) in definition.nodes.iter().enumerate() {
+            let Some(compensate) = &node.common.compensate else { continue };
+            let at = at.key("nodes");
+            let retry =
+                policy::retry(compensate.common.retry.as_ref(), &at.key(id).key("compensate"), self.problems);
+            let role = Role::Compensation { of: NodeIx(index as u32) };
+            let queue = policy::queue(&compensate.kind);
+            let priority = compensate.common.priority.unwrap_or(policy::PRIORITY_DEFAULT);
+            let ix = push(ir, hidden_node(&format!("{id}/compensate"), role, queue, priority, retry));
+            ir.nodes[index].compensation = Some(ix);
+        }
+        if self.output.is_some() {
+            let queue = "transform".into();
+            let node =
+                hidden_node("/output", Role::Output, queue, policy::PRIORITY_DEFAULT, RetryPolicy::none());
+            ir.output = Some(push(ir, node));
+        }
+    }
+}
+
+fn push(ir: &mut Ir, node: Node) -> NodeIx {
+    let ix = NodeIx(ir.nodes.len() as u32);
+    ir.by_id.insert(node.id.clone(), ix);
+    ir.nodes.push(node);
+    ix
+}
+
+fn step_node(id: &str, spec: &NodeSpec, retry: RetryPolicy) -> Node {
+    let priority = spec.common.priority.unwrap_or(policy::PRIORITY_DEFAULT);
+    let join = match spec.common.join {
+        JoinSpec::All => Join::All,
+        JoinSpec::Any => Join::Any,
+    };
+    Node { join, ..hidden_node(id, Role::Step, policy::queue(&spec.kind), priority, retry) }
+}
+
+fn hidden_node(id: &str, role: Role, queue: Arc<str>, priority: u8, retry: RetryPolicy) -> Node {
+    Node {
+        id: id.into(),
+        role,
+        queue,
+        priority,
+        join: Join::All,
+        needs: 0,
+        dependents: Vec::new(),
+        reads: Vec::new(),
+        retry,
+        on_error: OnError::Fail,
+        compensation: None,
+        fingerprint: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) use tests::EVERY_KIND;

@@ -1,0 +1,67 @@
+//! Defaults, and where a node is executed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_core::retry::{Backoff, RetryPolicy};
+
+use crate::problem::{At, Problems};
+use crate::program::BUILTINS;
+use crate::spec::{BackoffSpec, KindSpec, RetrySpec};
+
+pub(super) const PRIORITY_DEFAULT: u8 = 5;
+
+const HTTP_TIMEOUT: Duration = Duration::from_secs(60);
+const HANDLER_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+const ATTEMPTS_DEFAULT: u32 = 3;
+const INITIAL_DEFAULT: Duration = Duration::from_secs(1);
+const MAX_DEFAULT: Duration = Duration::from_secs(60);
+
+/// The queue whose workers execute a node.
+pub(super) fn queue(kind: &KindSpec) -> Arc<str> {
+    match kind {
+        KindSpec::Http(_) => "http".into(),
+        KindSpec::Function(spec) => match &spec.queue {
+            Some(queue) => format!("function.{queue}").into(),
+            None if BUILTINS.contains(&spec.function.as_str()) => "builtin".into(),
+            None => "function".into(),
+        },
+        KindSpec::Command(_) => "command".into(),
+        KindSpec::Transform(_) => "transform".into(),
+        KindSpec::Sleep(_) | KindSpec::Wait(_) => "timer".into(),
+        KindSpec::Hitl(_) => "hitl".into(),
+        KindSpec::Map(_) | KindSpec::Loop(_) | KindSpec::Workflow(_) => "flow".into(),
+    }
+}
+
+/// How long an attempt may take if the author did not say.
+pub(super) fn default_timeout(kind: &KindSpec) -> Option<Duration> {
+    match kind {
+        KindSpec::Http(_) => Some(HTTP_TIMEOUT),
+        KindSpec::Function(_) | KindSpec::Command(_) => Some(HANDLER_TIMEOUT),
+        _ => None,
+    }
+}
+
+pub(super) fn retry(spec: Option<&RetrySpec>, at: &At<'_>, problems: &mut Problems) -> RetryPolicy {
+    let Some(spec) = spec else { return RetryPolicy::none() };
+    let initial = spec.initial.map_or(INITIAL_DEFAULT, |initial| initial.0);
+    let max = spec.max.map_or(MAX_DEFAULT.max(initial), |max| max.0);
+    if spec.initial.is_some() && initial > max {
+        let hint = Some("raise `max` or lower `initial`".to_owned());
+        problems.add(&at.key("retry").key("max"), "`max` is shorter than `initial`", hint);
+    }
+    RetryPolicy {
+        max_attempts: spec.max_attempts.map_or(ATTEMPTS_DEFAULT, Into::into),
+        backoff: match spec.backoff.unwrap_or_default() {
+            BackoffSpec::Exponential => Backoff::Exponential,
+            BackoffSpec::Linear => Backoff::Linear,
+            BackoffSpec::Fixed => Backoff::Fixed,
+        },
+        initial: initial.min(max),
+        max,
+        jitter: spec.jitter.unwrap_or(true),
+        non_retryable: spec.non_retryable.iter().map(|code| code.as_str().into()).collect(),
+    }
+}

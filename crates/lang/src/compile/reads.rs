@@ -1,0 +1,154 @@
+//! Which nodes each node's expressions read, and whether those have ended by then.
+//!
+//! A node may read its ancestors only. Asking that for every pair would be quadratic, so 64 of the nodes that are
+//! read go through the graph at a time, a bit each, over the stretch of the order between them and their readers.
+
+use std::collections::HashMap;
+
+use switchyard_core::ir::{Ir, NodeIx, Role};
+
+use crate::problem::{At, Problems, Step};
+
+use super::graph;
+
+/// Whose expression it is. The numbers are places in the definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    Step(usize),
+    Compensation(usize),
+    Output,
+}
+
+/// One `nodes.<target>` in an expression.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) reader: Reader,
+    pub(super) target: String,
+    pub(super) at: Vec<Step>,
+}
+
+/// A reading that must be an ancestor: (`reader`, `target`).
+struct Question<'a> {
+    reader: NodeIx,
+    target: NodeIx,
+    reading: &'a Reading,
+}
+
+/// Fills in [`Node::reads`](switchyard_core::ir::Node::reads).
+pub(super) fn resolve(ir: &mut Ir, readings: &[Reading], order: &[NodeIx], problems: &mut Problems) {
+    let mut questions = Vec::new();
+    for reading in readings {
+        let target = match ir.find(&reading.target) {
+            Some(target) if ir.node(target).role == Role::Step => target,
+            _ => {
+                problems.with_steps(&reading.at, |at, problems| {
+                    graph::unknown_node(ir, &reading.target, at, problems);
+                });
+                continue;
+            }
+        };
+        let (vertex, reader) = match reading.reader {
+            Reader::Step(index) => (Some(index), Some(NodeIx(index as u32))),
+            Reader::Compensation(index) => (Some(index), ir.nodes[index].compensation),
+            Reader::Output => (None, ir.output),
+        };
+        let own = matches!(reading.reader, Reader::Compensation(index) if index == target.index());
+        if let Some(vertex) = vertex
+            && !own
+        {
+            questions.push(Question { reader: NodeIx(vertex as u32), target, reading });
+        }
+        if let Some(reader) = reader {
+            ir.nodes[reader.index()].reads.push(target);
+        }
+    }
+    for node in &mut ir.nodes {
+        node.reads.sort_unstable();
+        node.reads.dedup();
+    }
+    check(ir, questions, order, problems);
+}
+
+fn check(ir: &Ir, mut questions: Vec<Question<'_>>, order: &[NodeIx], problems: &mut Problems) {
+    let mut place = vec![0u32; ir.nodes.len()];
+    for (at, ix) in order.iter().enumerate() {
+        place[ix.index()] = at as u32;
+    }
+    questions.retain(|question| !is_direct(ir, question));
+    questions.sort_by_key(|question| place[question.target.index()]);
+    let mut marks = vec![0u64; ir.nodes.len()];
+    let mut rest = questions.as_slice();
+    while !rest.is_empty() {
+        let (bits, taken) = take_block(rest);
+        let (block, later) = rest.split_at(taken);
+        rest = later;
+        for question in unanswered(ir, block, &bits, order, &place, &mut marks) {
+            refuse(ir, question, problems);
+        }
+    }
+}
+
+/// The common case, without a search.
+fn is_direct(ir: &Ir, question: &Question<'_>) -> bool {
+    let dependents = &ir.node(question.target).dependents;
+    // A node with very many dependents is left to the search, which is shared by all its readers.
+    dependents.len() <= 32 && dependents.iter().any(|edge| edge.to == question.reader)
+}
+
+/// Up to 64 different targets, a bit each, and how many questions they answer.
+fn take_block(questions: &[Question<'_>]) -> (HashMap<NodeIx, u64>, usize) {
+    let mut bits: HashMap<NodeIx, u64> = HashMap::with_capacity(64);
+    for (taken, question) in questions.iter().enumerate() {
+        if !bits.contains_key(&question.target) {
+            if bits.len() == 64 {
+                return (bits, taken);
+            }
+            bits.insert(question.target, 1 << bits.len());
+        }
+    }
+    (bits, questions.len())
+}
+
+fn unanswered<'q, 'r>(
+    ir: &Ir,
+    block: &'q [Question<'r>],
+    bits: &HashMap<NodeIx, u64>,
+    order: &[NodeIx],
+    place: &[u32],
+    marks: &mut [u64],
+) -> Vec<&'q Question<'r>> {
+    let start = block.iter().map(|question| place[question.target.index()]).min().unwrap_or(0) as usize;
+    let end = block.iter().map(|question| place[question.reader.index()]).max().unwrap_or(0) as usize;
+    if start > end {
+        return block.iter().collect();
+    }
+    let stretch = &order[start..=end];
+    for ix in stretch {
+        let passed = marks[ix.index()] | bits.get(ix).copied().unwrap_or(0);
+        if passed != 0 {
+            for edge in &ir.node(*ix).dependents {
+                marks[edge.to.index()] |= passed;
+            }
+        }
+    }
+    let no = |question: &&Question<'_>| marks[question.reader.index()] & bits[&question.target] == 0;
+    let answer = block.iter().filter(no).collect();
+    for ix in stretch {
+        marks[ix.index()] = 0;
+        for edge in &ir.node(*ix).dependents {
+            marks[edge.to.index()] = 0;
+        }
+    }
+    answer
+}
+
+fn refuse(ir: &Ir, question: &Question<'_>, problems: &mut Problems) {
+    let (reader, target) = (&ir.node(question.reader).id, &ir.node(question.target).id);
+    let message = format!("`{reader}` reads `{target}`, which need not have ended by then");
+    let hint = if reader == target {
+        "a node cannot read its own output".to_owned()
+    } else {
+        format!("add `{target}` to the `needs` of `{reader}`")
+    };
+    problems.with_steps(&question.reading.at, |at: &At<'_>, problems| problems.add(at, message, Some(hint)));
+}

@@ -1,0 +1,120 @@
+//! What is wrong with a definition, where, and what to do about it.
+
+use std::fmt;
+
+/// A place in a text. Lines and columns count from 1, columns in characters, offset and length in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+    pub offset: usize,
+    pub len: usize,
+}
+
+/// One problem.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Diagnostic {
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Where in the definition, such as `nodes.fetch.retry.max`; empty for the whole.
+    pub path: String,
+    /// Where in the text, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+}
+
+/// Everything that is wrong with one definition: at least one problem.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Diagnostics {
+    /// The name of the text, as it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    pub fn one(diagnostic: Diagnostic) -> Self {
+        Self { file: None, list: vec![diagnostic] }
+    }
+
+    /// `None` if there is nothing wrong.
+    pub fn from_list(list: Vec<Diagnostic>) -> Option<Self> {
+        (!list.is_empty()).then_some(Self { file: None, list })
+    }
+
+    pub(crate) fn in_file(mut self, file: &str) -> Self {
+        self.file = Some(file.to_owned());
+        self
+    }
+
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.list.iter()
+    }
+
+    pub fn first(&self) -> &Diagnostic {
+        &self.list[0]
+    }
+
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Never: for the sake of convention.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl Diagnostic {
+    /// About the whole, with no place and no hint.
+    pub(crate) fn plain(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, path: String::new(), position: None }
+    }
+
+    fn write(&self, file: Option<&str>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = file {
+            write!(f, "{file}:")?;
+        }
+        match self.position {
+            Some(Position { line, column, .. }) => write!(f, "{line}:{column}: ")?,
+            None if !self.path.is_empty() => write!(f, "{}: ", self.path)?,
+            None if file.is_some() => f.write_str(" ")?,
+            None => {}
+        }
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(None, f)
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, diagnostic) in self.list.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            diagnostic.write(self.file.as_deref(), f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostics {}

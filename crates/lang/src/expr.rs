@@ -1,0 +1,174 @@
+//! Expressions: CEL, compiled once, evaluated against a [`Scope`].
+//!
+//! What an expression mentions is known when it is compiled: its variables, and the nodes it reads. So `nodes` may
+//! only be used as `nodes.<id>` or `nodes["<id>"]`, never as a whole or with a computed key.
+//!
+//! A plain path (`input.a[0].b`, by far the most common expression) does not go through CEL at all: it is looked up
+//! in the JSON, which is faster and keeps the order of its keys. Numbers differ from CEL in one point, because JSON
+//! does not tell `2` from `2.0`: arithmetic between an integer and a float gives a float.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cel::IdedExpr;
+use serde_json::Value;
+
+use crate::limits;
+
+mod arithmetic;
+mod check;
+mod convert;
+mod environment;
+mod evaluate;
+mod path;
+mod scope;
+
+pub use scope::{NodeView, Scope};
+
+/// The variables an expression may use in one place.
+pub type Vars = &'static [&'static str];
+
+/// The variables of the places where expressions stand.
+pub mod vars {
+    use super::Vars;
+
+    /// In most fields of a node, and in the workflow's `output`.
+    pub const NODE: Vars = &["input", "nodes", "run"];
+    /// In the `input` of a `map`, once an item.
+    pub const MAP_INPUT: Vars = &["input", "nodes", "run", "item", "index"];
+    /// In the `input` of a `loop`, once an iteration.
+    pub const LOOP_INPUT: Vars = &["input", "nodes", "run", "last", "iteration"];
+    /// In the `until` of a `loop`, after each iteration.
+    pub const LOOP_UNTIL: Vars = &["input", "nodes", "run", "output", "iteration"];
+    /// In the concurrency key of a run that has not started.
+    pub const SUBMISSION: Vars = &["input"];
+}
+
+/// A compiled expression. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct Expr(Arc<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
+    source: Box<str>,
+    code: Code,
+    refs: Refs,
+}
+
+#[derive(Debug)]
+enum Code {
+    Path(path::Path),
+    Cel(IdedExpr),
+}
+
+/// What an expression mentions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refs {
+    /// Its variables, `nodes` not among them.
+    pub vars: Vec<&'static str>,
+    /// The ids in its `nodes.<id>`.
+    pub nodes: Vec<String>,
+}
+
+/// An expression that cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadExpr {
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl BadExpr {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// An expression that failed while it was evaluated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExprError {
+    pub expression: String,
+    pub reason: String,
+}
+
+impl fmt::Display for ExprError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.expression, self.reason)
+    }
+}
+
+impl std::error::Error for ExprError {}
+
+impl Expr {
+    /// Compiles the text between `${{` and `}}`.
+    pub fn compile(source: &str, allowed: Vars) -> Result<Self, BadExpr> {
+        let source = source.trim();
+        if source.is_empty() {
+            return Err(BadExpr::new("the expression is empty"));
+        }
+        if source.len() > limits::EXPRESSION_BYTES_MAX {
+            return Err(BadExpr::new(format!(
+                "the expression has {} bytes, more than the limit of {}",
+                source.len(),
+                limits::EXPRESSION_BYTES_MAX
+            )));
+        }
+        let (code, refs) = match path::Path::parse(source, allowed) {
+            Some((path, refs)) => (Code::Path(path), refs),
+            None => {
+                let mut ast = environment::parse(source)?;
+                let refs = check::check(&ast, source, allowed)?;
+                arithmetic::soften(&mut ast);
+                (Code::Cel(ast), refs)
+            }
+        };
+        Ok(Self(Arc::new(Compiled { source: source.into(), code, refs })))
+    }
+
+    pub fn source(&self) -> &str {
+        &self.0.source
+    }
+
+    pub fn refs(&self) -> &Refs {
+        &self.0.refs
+    }
+
+    /// Evaluates to JSON.
+    pub fn eval(&self, scope: &Scope) -> Result<Value, ExprError> {
+        let result = match &self.0.code {
+            Code::Path(path) => path.lookup(scope).cloned(),
+            Code::Cel(ast) => evaluate::evaluate(ast, &self.0.refs, scope),
+        };
+        result.map_err(|reason| self.error(reason))
+    }
+
+    /// Evaluates a condition: anything but a boolean is an error.
+    pub fn eval_bool(&self, scope: &Scope) -> Result<bool, ExprError> {
+        match self.eval(scope)? {
+            Value::Bool(value) => Ok(value),
+            other => Err(self.error(format!("a condition must be true or false, not {}", kind(&other)))),
+        }
+    }
+
+    pub(crate) fn error(&self, reason: impl Into<String>) -> ExprError {
+        ExprError { expression: self.0.source.to_string(), reason: reason.into() }
+    }
+}
+
+pub(crate) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
+}
+
+#[cfg(test)]
+mod tests;

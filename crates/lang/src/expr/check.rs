@@ -1,0 +1,259 @@
+//! What an expression mentions, and whether it may.
+
+use cel::common::ast::{CallExpr, EntryExpr, Expr as Ast, LiteralValue, operators};
+use cel::{Context, ExecutionError, IdedExpr, Value};
+
+use super::environment::{ENV, guarded};
+use super::{BadExpr, Refs, Vars};
+use crate::suggest;
+
+/// First words of qualified function names.
+const NAMESPACES: [&str; 5] = ["base64", "lists", "math", "optional", "strings"];
+
+/// Names of types, which stand for themselves: `type(x) == string`.
+const TYPES: [&str; 12] = [
+    "bool",
+    "bytes",
+    "double",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "optional_type",
+    "string",
+    "type",
+    "uint",
+    "dyn",
+];
+
+/// For "did you mean" only: what exists is asked of the environment.
+const FUNCTIONS: [&str; 42] = [
+    "all",
+    "bool",
+    "bytes",
+    "charAt",
+    "contains",
+    "distinct",
+    "double",
+    "duration",
+    "dyn",
+    "endsWith",
+    "exists",
+    "exists_one",
+    "filter",
+    "flatten",
+    "format",
+    "getFullYear",
+    "getHours",
+    "has",
+    "hasValue",
+    "indexOf",
+    "int",
+    "join",
+    "lastIndexOf",
+    "lowerAscii",
+    "map",
+    "matches",
+    "orValue",
+    "replace",
+    "reverse",
+    "size",
+    "slice",
+    "sort",
+    "sortBy",
+    "split",
+    "startsWith",
+    "string",
+    "substring",
+    "timestamp",
+    "trim",
+    "type",
+    "uint",
+    "upperAscii",
+];
+
+/// How deep the tree is, found without recursion.
+pub(super) fn depth(ast: &IdedExpr) -> usize {
+    let mut deepest = 0;
+    let mut todo = vec![(ast, 1)];
+    while let Some((expr, depth)) = todo.pop() {
+        deepest = deepest.max(depth);
+        each_child(&expr.expr, &mut |child| todo.push((child, depth + 1)));
+    }
+    deepest
+}
+
+fn each_child<'a>(expr: &'a Ast, visit: &mut dyn FnMut(&'a IdedExpr)) {
+    match expr {
+        Ast::Call(call) => call.target.as_deref().into_iter().chain(&call.args).for_each(visit),
+        Ast::Select(select) => visit(&select.operand),
+        Ast::List(list) => list.elements.iter().for_each(visit),
+        Ast::Map(map) => map.entries.iter().for_each(|entry| each_of_entry(&entry.expr, visit)),
+        Ast::Struct(value) => value.entries.iter().for_each(|entry| each_of_entry(&entry.expr, visit)),
+        Ast::Comprehension(fold) => {
+            [&fold.iter_range, &fold.accu_init, &fold.loop_cond, &fold.loop_step, &fold.result]
+                .into_iter()
+                .for_each(visit);
+        }
+        Ast::Unspecified | Ast::Ident(_) | Ast::Literal(_) => {}
+    }
+}
+
+fn each_of_entry<'a>(entry: &'a EntryExpr, visit: &mut dyn FnMut(&'a IdedExpr)) {
+    match entry {
+        EntryExpr::MapEntry(entry) => {
+            visit(&entry.key);
+            visit(&entry.value);
+        }
+        EntryExpr::StructField(field) => visit(&field.value),
+    }
+}
+
+/// Collects what `ast` mentions, or says what it must not.
+pub(super) fn check(ast: &IdedExpr, source: &str, allowed: Vars) -> Result<Refs, BadExpr> {
+    let mut checker = Checker { source, allowed, bound: Vec::new(), refs: Refs::default() };
+    checker.visit(ast)?;
+    Ok(checker.refs)
+}
+
+struct Checker<'a> {
+    source: &'a str,
+    allowed: Vars,
+    /// Variables of the macros around, innermost last.
+    bound: Vec<&'a str>,
+    refs: Refs,
+}
+
+impl<'a> Checker<'a> {
+    fn visit(&mut self, expr: &'a IdedExpr) -> Result<(), BadExpr> {
+        if let Some(id) = node_reference(&expr.expr)
+            && !self.bound.contains(&"nodes")
+            && self.allowed.contains(&"nodes")
+        {
+            if !self.refs.nodes.iter().any(|known| known == id) {
+                self.refs.nodes.push(id.to_owned());
+            }
+            return Ok(());
+        }
+        match &expr.expr {
+            Ast::Ident(name) => self.variable(name),
+            Ast::Call(call) => self.call(call),
+            Ast::Comprehension(fold) => {
+                self.visit(&fold.iter_range)?;
+                self.visit(&fold.accu_init)?;
+                let before = self.bound.len();
+                self.bound.extend([fold.iter_var.as_str(), fold.accu_var.as_str()]);
+                self.bound.extend(fold.iter_var2.as_deref());
+                for inner in [&fold.loop_cond, &fold.loop_step, &fold.result] {
+                    self.visit(inner)?;
+                }
+                self.bound.truncate(before);
+                Ok(())
+            }
+            Ast::Struct(value) => Err(BadExpr::new(format!("unknown type `{}`", value.type_name))),
+            other => {
+                let mut children = Vec::new();
+                each_child(other, &mut |child| children.push(child));
+                children.into_iter().try_for_each(|child| self.visit(child))
+            }
+        }
+    }
+
+    fn call(&mut self, call: &'a CallExpr) -> Result<(), BadExpr> {
+        let target = call.target.as_deref();
+        let namespace = target.is_some_and(|target| self.is_namespace(target));
+        if !exists(call, namespace) {
+            let message = format!("unknown function `{}`", call.func_name);
+            let hint = suggest::nearest(&call.func_name, FUNCTIONS);
+            let error = BadExpr::new(message);
+            return Err(match hint {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error,
+            });
+        }
+        if let Some(target) = target
+            && !namespace
+        {
+            self.visit(target)?;
+        }
+        call.args.iter().try_for_each(|arg| self.visit(arg))
+    }
+
+    fn is_namespace(&self, target: &IdedExpr) -> bool {
+        matches!(&target.expr, Ast::Ident(name) if NAMESPACES.contains(&name.as_str()) && !self.bound.contains(&name.as_str()))
+    }
+
+    fn variable(&mut self, name: &str) -> Result<(), BadExpr> {
+        if self.bound.contains(&name) {
+            return Ok(());
+        }
+        let Some(known) = self.allowed.iter().find(|known| **known == name) else {
+            if TYPES.contains(&name) {
+                return Ok(());
+            }
+            return Err(self.unknown(name));
+        };
+        if *known == "nodes" {
+            return Err(BadExpr::new("`nodes` must be followed by the id of a node")
+                .hint("write `nodes.<id>` or `nodes[\"<id>\"]` with the id as it is in the definition"));
+        }
+        if !self.refs.vars.contains(known) {
+            self.refs.vars.push(known);
+        }
+        Ok(())
+    }
+
+    fn unknown(&self, name: &str) -> BadExpr {
+        let error = BadExpr::new(format!("unknown variable `{name}`"));
+        if let Some(id) = dashed_node(self.source) {
+            return error.hint(format!("an id with a dash is written `nodes[\"{id}\"]`"));
+        }
+        match suggest::hint(name, self.allowed, "available here") {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+}
+
+/// The id in `nodes.x`, `nodes["x"]`, `nodes.?x` or `nodes[?"x"]`.
+fn node_reference(expr: &Ast) -> Option<&str> {
+    let is_nodes = |expr: &IdedExpr| matches!(&expr.expr, Ast::Ident(name) if name == "nodes");
+    match expr {
+        Ast::Select(select) if is_nodes(&select.operand) => Some(&select.field),
+        Ast::Call(call)
+            if [operators::INDEX, operators::OPT_INDEX, operators::OPT_SELECT]
+                .contains(&call.func_name.as_str()) =>
+        {
+            match call.args.as_slice() {
+                [nodes, IdedExpr { expr: Ast::Literal(LiteralValue::String(id)), .. }] if is_nodes(nodes) => {
+                    Some(id.inner())
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// `nodes.my-node` is a subtraction to CEL: the id that was probably meant.
+fn dashed_node(source: &str) -> Option<&str> {
+    let rest = &source[source.find("nodes.")? + "nodes.".len()..];
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len());
+    let id = rest[..end].trim_end_matches('-');
+    id.contains('-').then_some(id)
+}
+
+/// Asks the environment by calling without arguments: an unknown name is told apart from a wrong call.
+fn exists(call: &CallExpr, namespace: bool) -> bool {
+    if !call.func_name.starts_with(|c: char| c.is_alphabetic()) {
+        return true;
+    }
+    let null = || IdedExpr { id: 0, expr: Ast::Literal(LiteralValue::Null) };
+    let target = call.target.as_deref().map(|target| if namespace { target.clone() } else { null() });
+    let probe =
+        CallExpr { func_name: call.func_name.clone(), target: target.map(Box::new), args: Vec::new() };
+    let probe = IdedExpr { id: 0, expr: Ast::Call(probe) };
+    let context = Context::with_env(ENV.clone());
+    let answer = guarded(|| Value::resolve(&probe, &context).err());
+    !matches!(answer, Ok(Some(ExecutionError::UndeclaredReference(_))))
+}

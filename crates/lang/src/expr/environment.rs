@@ -1,0 +1,79 @@
+//! The functions there are, and the parser, guarded.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock};
+
+use cel::{Env, IdedExpr, ParseErrors, extensions};
+
+use super::{BadExpr, arithmetic};
+use crate::limits;
+
+/// The standard library, the string, list, math and base64 extensions, and our arithmetic.
+pub(super) static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    let declared = [
+        env.add_extension(extensions::strings),
+        env.add_extension(extensions::lists),
+        env.add_extension(extensions::math),
+        env.add_extension(extensions::encoders),
+        arithmetic::declare(&mut env),
+    ];
+    // A conflict can only come from a new version of the library, and then the tests miss the function.
+    debug_assert!(declared.iter().all(Result::is_ok), "{declared:?}");
+    Arc::new(env)
+});
+
+/// Parses, and refuses what nests too deep to be walked on the stack.
+pub(super) fn parse(source: &str) -> Result<IdedExpr, BadExpr> {
+    refuse_deep_text(source)?;
+    let parser = ENV.parser();
+    let parsed = guarded(|| parser.parse(source));
+    let ast = match parsed {
+        Ok(Ok(ast)) => ast,
+        Ok(Err(errors)) => return Err(syntax_error(&errors)),
+        Err(()) => return Err(BadExpr::new("bad expression: the parser gave up")),
+    };
+    if super::check::depth(&ast) > limits::EXPRESSION_DEPTH_MAX {
+        return Err(too_deep());
+    }
+    Ok(ast)
+}
+
+/// The CEL library is young: a panic in it must fail one expression, not a worker.
+pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, ()> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| ())
+}
+
+fn too_deep() -> BadExpr {
+    BadExpr::new(format!("the expression nests deeper than the limit of {}", limits::EXPRESSION_DEPTH_MAX))
+        .hint("split it over several `transform` nodes")
+}
+
+/// The parser recurses for brackets and for prefix and ternary operators before we can see its tree.
+fn refuse_deep_text(source: &str) -> Result<(), BadExpr> {
+    let (mut open, mut prefixes, mut ternaries) = (0usize, 0usize, 0usize);
+    for byte in source.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            b'?' => ternaries += 1,
+            b'!' | b'-' => prefixes += 1,
+            b' ' => continue,
+            _ => prefixes = 0,
+        }
+        if open + prefixes + ternaries > limits::EXPRESSION_DEPTH_MAX {
+            return Err(too_deep());
+        }
+        if !matches!(byte, b'!' | b'-') {
+            prefixes = 0;
+        }
+    }
+    Ok(())
+}
+
+fn syntax_error(errors: &ParseErrors) -> BadExpr {
+    let Some(first) = errors.errors.first() else { return BadExpr::new("bad expression") };
+    let (_, column) = first.pos;
+    let message: String = first.msg.chars().take(200).collect();
+    BadExpr::new(format!("bad expression: {}, at its character {}", message.trim(), column.max(1)))
+}

@@ -1,0 +1,56 @@
+//! What an expression can see.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+/// The values of an expression's variables. Make it once and change what differs (`item`, `iteration`).
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    vars: HashMap<&'static str, Arc<Value>>,
+    nodes: HashMap<String, Arc<Value>>,
+}
+
+/// What an expression sees of a node that has ended.
+#[derive(Clone, Debug, Default)]
+pub struct NodeView {
+    /// `succeeded`, `failed`, `skipped`, …
+    pub status: String,
+    /// Null unless it succeeded.
+    pub output: Value,
+    /// `{code, message}` if it failed.
+    pub error: Value,
+}
+
+impl Scope {
+    pub fn new(input: impl Into<Arc<Value>>) -> Self {
+        let mut scope = Self::default();
+        scope.set("input", input);
+        scope
+    }
+
+    /// Sets a variable: `input`, `item`, `index`, `last`, `iteration`, `output`.
+    pub fn set(&mut self, name: &'static str, value: impl Into<Arc<Value>>) {
+        self.vars.insert(name, value.into());
+    }
+
+    /// Sets `run.id`, `run.name` (of the workflow) and `run.attempt` (of the node).
+    pub fn set_run(&mut self, id: &str, name: &str, attempt: u32) {
+        self.set("run", json!({ "id": id, "name": name, "attempt": attempt }));
+    }
+
+    /// Sets `nodes.<id>`.
+    pub fn set_node(&mut self, id: impl Into<String>, view: NodeView) {
+        let value = json!({ "status": view.status, "output": view.output, "error": view.error });
+        self.nodes.insert(id.into(), Arc::new(value));
+    }
+
+    pub(super) fn var(&self, name: &str) -> Result<&Value, String> {
+        self.vars.get(name).map(|value| &**value).ok_or_else(|| format!("`{name}` is not available here"))
+    }
+
+    pub(super) fn node(&self, id: &str) -> Result<&Value, String> {
+        self.nodes.get(id).map(|value| &**value).ok_or_else(|| format!("node `{id}` has not ended"))
+    }
+}

@@ -1,0 +1,216 @@
+//! The input schema of a workflow: a small part of JSON Schema, enforced.
+//!
+//! Enforced: `type`, `required`, `properties`, `items`, `enum`, and `default` of properties. Other keywords are kept
+//! in the definition and not enforced, so a full schema may be written for documentation.
+
+use serde_json::{Map, Value};
+
+use crate::diagnostic::Diagnostics;
+use crate::expr;
+use crate::problem::{At, Problems};
+use crate::suggest;
+
+const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+
+#[derive(Debug, Default)]
+pub(crate) struct InputSchema {
+    types: Vec<String>,
+    required: Vec<String>,
+    properties: Vec<(String, InputSchema)>,
+    items: Option<Box<InputSchema>>,
+    allowed: Option<Vec<Value>>,
+    default: Option<Value>,
+}
+
+impl InputSchema {
+    pub(crate) fn compile(schema: &Value, at: &At<'_>, problems: &mut Problems) -> Option<Self> {
+        let Value::Object(map) = schema else {
+            problems.add(at, format!("expected a map, found {}", expr::kind(schema)), None);
+            return None;
+        };
+        Some(Self {
+            types: types(map, &at.key("type"), problems),
+            required: required(map, &at.key("required"), problems),
+            properties: properties(map, &at.key("properties"), problems),
+            items: map
+                .get("items")
+                .and_then(|items| Self::compile(items, &at.key("items"), problems))
+                .map(Box::new),
+            allowed: map.get("enum").and_then(Value::as_array).cloned(),
+            default: map.get("default").cloned(),
+        })
+    }
+
+    pub(crate) fn prepare(&self, mut input: Value) -> Result<Value, Diagnostics> {
+        if input.is_null()
+            && let Some(default) = &self.default
+        {
+            input = default.clone();
+        }
+        // `run` without an input means an empty one, if an object is asked for.
+        if input.is_null()
+            && self.types.iter().any(|name| name == "object")
+            && !self.types.iter().any(|name| name == "null")
+        {
+            input = Value::Object(Map::new());
+        }
+        let mut problems = Problems::default();
+        self.fill_and_check(&mut input, &At::Root.key("input"), &mut problems);
+        problems.finish(None)?;
+        Ok(input)
+    }
+
+    fn fill_and_check(&self, value: &mut Value, at: &At<'_>, problems: &mut Problems) {
+        if !self.types.is_empty() && !self.types.iter().any(|name| is_type(value, name)) {
+            let expected = self.types.join(" or ");
+            problems.add(at, format!("expected {expected}, found {}", expr::kind(value)), None);
+            return;
+        }
+        if let Some(allowed) = &self.allowed
+            && !allowed.contains(value)
+        {
+            let list: Vec<String> = allowed.iter().take(20).map(Value::to_string).collect();
+            problems.add(at, "not one of the allowed values", Some(format!("allowed: {}", list.join(", "))));
+        }
+        match value {
+            Value::Object(map) => self.check_object(map, at, problems),
+            Value::Array(list) => {
+                for (index, item) in list.iter_mut().enumerate() {
+                    if let Some(items) = &self.items {
+                        items.fill_and_check(item, &at.index(index), problems);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn check_object(&self, map: &mut Map<String, Value>, at: &At<'_>, problems: &mut Problems) {
+        for (name, schema) in &self.properties {
+            if let (None, Some(default)) = (map.get(name), &schema.default) {
+                map.insert(name.clone(), default.clone());
+            }
+            if let Some(value) = map.get_mut(name) {
+                schema.fill_and_check(value, &at.key(name), problems);
+            }
+        }
+        for name in self.required.iter().filter(|name| !map.contains_key(*name)) {
+            let near = suggest::nearest(name, map.keys().map(String::as_str));
+            let hint = near.map(|near| format!("there is `{near}`: did you mean `{name}`?"));
+            problems.add(at, format!("missing `{name}`"), hint);
+        }
+    }
+}
+
+fn is_type(value: &Value, name: &str) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "boolean" => value.is_boolean(),
+        _ => value.is_null(),
+    }
+}
+
+fn types(map: &Map<String, Value>, at: &At<'_>, problems: &mut Problems) -> Vec<String> {
+    let names: Vec<&Value> = match map.get("type") {
+        None => return Vec::new(),
+        Some(Value::Array(list)) => list.iter().collect(),
+        Some(one) => vec![one],
+    };
+    let mut types = Vec::new();
+    for name in names {
+        match name.as_str() {
+            Some(name) if TYPES.contains(&name) => types.push(name.to_owned()),
+            other => {
+                let hint = suggest::hint(other.unwrap_or_default(), &TYPES, "known types");
+                problems.add(at, format!("unknown type {name}"), hint);
+            }
+        }
+    }
+    types
+}
+
+fn required(map: &Map<String, Value>, at: &At<'_>, problems: &mut Problems) -> Vec<String> {
+    let Some(required) = map.get("required") else { return Vec::new() };
+    let names: Option<Vec<String>> = required
+        .as_array()
+        .and_then(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect());
+    names.unwrap_or_else(|| {
+        problems.add(at, "expected a list of names", None);
+        Vec::new()
+    })
+}
+
+fn properties(map: &Map<String, Value>, at: &At<'_>, problems: &mut Problems) -> Vec<(String, InputSchema)> {
+    let Some(properties) = map.get("properties") else { return Vec::new() };
+    let Value::Object(properties) = properties else {
+        problems.add(at, "expected a map of schemas", None);
+        return Vec::new();
+    };
+    let compiled = properties.iter().filter_map(|(name, schema)| {
+        InputSchema::compile(schema, &at.key(name), problems).map(|schema| (name.clone(), schema))
+    });
+    compiled.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::Program;
+
+    fn program() -> Program {
+        Program::compile_value(&json!({
+            "name": "t",
+            "input": {
+                "type": "object", "required": ["company"], "title": "anything",
+                "properties": {
+                    "company": {"type": "string"},
+                    "limit": {"type": "integer", "default": 10},
+                    "mode": {"enum": ["a", "b"]},
+                    "tags": {"type": ["array", "null"], "items": {"type": "string"}},
+                },
+            },
+            "nodes": {"a": {"type": "transform"}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn defaults_are_filled_in() {
+        let input = program().prepare_input(json!({"company": "x"})).unwrap();
+        assert_eq!(input, json!({"company": "x", "limit": 10}));
+    }
+
+    #[test]
+    fn wrong_inputs_are_refused_in_full() {
+        let input = json!({"compny": "x", "limit": 1.5, "mode": "c", "tags": ["a", 1]});
+        assert_eq!(
+            program().prepare_input(input).unwrap_err().to_string(),
+            "input.limit: expected integer, found a number\n\
+             input.mode: not one of the allowed values\n  hint: allowed: \"a\", \"b\"\n\
+             input.tags[1]: expected string, found a number\n\
+             input: missing `company`\n  hint: there is `compny`: did you mean `company`?"
+        );
+        let error = program().prepare_input(json!(null)).unwrap_err();
+        assert_eq!(error.to_string(), "input: missing `company`");
+        assert_eq!(
+            program().prepare_input(json!([])).unwrap_err().to_string(),
+            "input: expected object, found a list"
+        );
+    }
+
+    #[test]
+    fn bad_schemas_are_refused() {
+        let value = json!({"name": "t", "input": {"type": "strin", "required": 1, "properties": []}, "nodes": {"a": {"type": "transform"}}});
+        assert_eq!(
+            Program::compile_value(&value).unwrap_err().to_string(),
+            "input.type: unknown type \"strin\"\n  hint: did you mean `string`?\n\
+             input.required: expected a list of names\n\
+             input.properties: expected a map of schemas"
+        );
+    }
+}

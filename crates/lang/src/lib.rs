@@ -1,0 +1,39 @@
+//! The workflow language: YAML or JSON text to a compiled program.
+//!
+//! - [`spec`]: a definition as its author wrote it
+//! - [`Program`]: a definition compiled: the core's graph, and what each node does
+//! - [`template`], [`expr`]: `${{ … }}` and the CEL inside
+//! - [`diagnostic`]: what is wrong, where, and what to do about it
+//! - [`patch`]: changes to the graph of a running run
+//! - [`schema`]: the JSON Schema for editors
+//!
+//! The way of a text: `source` (tree with places) → `decode` ([`spec::Definition`]) → [`bundle`] (child files) →
+//! `compile` ([`Program`]). This crate never reads a file, a clock or the environment.
+
+mod bundle;
+mod compile;
+mod decode;
+pub mod diagnostic;
+pub mod duration;
+pub mod expr;
+mod input;
+pub mod limits;
+pub mod patch;
+mod problem;
+pub mod program;
+pub mod schema;
+mod source;
+pub mod spec;
+mod suggest;
+pub mod template;
+
+pub use bundle::{Loader, bundle};
+pub use decode::decode_value;
+pub use diagnostic::{Diagnostic, Diagnostics, Position};
+pub use expr::{Expr, ExprError, NodeView, Scope};
+pub use patch::PatchOp;
+pub use program::{Body, CompiledKind, CompiledNode, Program};
+pub use schema::json_schema;
+pub use source::parse_value;
+pub use spec::{Definition, NodeSpec};
+pub use template::Template;

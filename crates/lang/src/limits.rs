@@ -1,0 +1,44 @@
+//! What a definition may cost. Everything here is checked before the work it bounds is done.
+
+/// The largest definition text, in bytes.
+pub const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How deep maps and lists may lie in each other.
+pub const NESTING_MAX: usize = 64;
+
+/// How many values a text may have after its aliases are expanded.
+pub const VALUES_MAX: usize = 2_000_000;
+
+/// Nodes of one workflow, without those of its children.
+pub const NODES_MAX: usize = 100_000;
+
+/// Needs of one node.
+pub const NEEDS_MAX: usize = 10_000;
+
+/// Edges of one workflow.
+pub const EDGES_MAX: usize = 1_000_000;
+
+/// How deep child workflows may be written inside each other.
+pub const BODY_DEPTH_MAX: usize = 8;
+
+/// The longest expression, in bytes.
+pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
+
+/// How deep an expression may nest. The evaluator recurses once a level, on the worker's stack.
+pub const EXPRESSION_DEPTH_MAX: usize = 32;
+
+/// How many problems of one definition are reported.
+pub const PROBLEMS_MAX: usize = 100;
+
+/// Iterations of a `loop`: if not given, and at most.
+pub const LOOP_ITERATIONS_DEFAULT: u32 = 100;
+pub const LOOP_ITERATIONS_MAX: u32 = 10_000;
+
+/// The longest name of a workflow, in bytes.
+pub const NAME_BYTES_MAX: usize = 128;
+
+/// The longest id of a node, in bytes.
+pub const NODE_ID_BYTES_MAX: usize = 64;
+
+/// Nodes whose outputs make up that of a run whose workflow does not say; with more of them it is null.
+pub const IMPLIED_OUTPUTS_MAX: usize = 1_000;

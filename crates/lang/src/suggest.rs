@@ -1,0 +1,41 @@
+//! "did you mean": the nearest known word, if one is near enough to be a slip.
+
+/// The candidate that `word` most likely stands for.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Comparing a long word with many ids would take quadratic time for a suggestion nobody needs.
+    if word.len() > 64 {
+        return None;
+    }
+    let word = word.to_lowercase();
+    candidates
+        .into_iter()
+        .take(10_000)
+        .map(|candidate| (strsim::jaro_winkler(&word, &candidate.to_lowercase()), candidate))
+        .filter(|(score, _)| *score >= 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// The hint for an unknown word: the nearest candidate, or all of them if they are few.
+pub(crate) fn hint(word: &str, candidates: &[&str], what: &str) -> Option<String> {
+    if let Some(near) = nearest(word, candidates.iter().copied()) {
+        return Some(format!("did you mean `{near}`?"));
+    }
+    if candidates.is_empty() || candidates.len() > 30 {
+        return None;
+    }
+    let list: Vec<String> = candidates.iter().map(|candidate| format!("`{candidate}`")).collect();
+    Some(format!("{what}: {}", list.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognised_and_strangers_listed() {
+        assert_eq!(nearest("tiemout", ["timeout", "type", "retry"]), Some("timeout"));
+        assert_eq!(nearest("zebra", ["timeout", "type", "retry"]), None);
+        assert_eq!(hint("zebra", &["a1", "b2"], "known fields").unwrap(), "known fields: `a1`, `b2`");
+    }
+}

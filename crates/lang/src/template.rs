@@ -1,0 +1,288 @@
+//! Templates: any JSON with `${{ … }}` in its strings.
+//!
+//! A string that is exactly one expression becomes the expression's value, of whatever type. In a longer string the
+//! values are put between the text: strings as they are, anything else as JSON. `$${{` stands for a plain `${{`.
+
+use serde_json::{Map, Value};
+
+use crate::diagnostic::Diagnostics;
+use crate::expr::{BadExpr, Expr, ExprError, Refs, Scope, Vars};
+use crate::problem::{At, Problems};
+
+const OPEN: &str = "${{";
+const ESCAPED: &str = "$${{";
+const CLOSE: &str = "}}";
+
+/// A compiled template.
+#[derive(Clone, Debug)]
+pub struct Template(Form);
+
+#[derive(Clone, Debug)]
+enum Form {
+    /// No expression anywhere inside.
+    Constant(Value),
+    Expr(Expr),
+    Text(Vec<Piece>),
+    List(Vec<Form>),
+    Map(Vec<(String, Form)>),
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Text(String),
+    Expr(Expr),
+}
+
+impl Template {
+    /// Compiles a template that stands alone, outside of a definition.
+    pub fn compile(value: &Value, allowed: Vars) -> Result<Self, Diagnostics> {
+        let mut problems = Problems::default();
+        let template = Self::compile_at(value, allowed, &At::Root, &mut problems, &mut |_, _| {});
+        problems.finish(None)?;
+        Ok(template)
+    }
+
+    /// Problems go to `problems`, and what each expression mentions goes to `found` with its place.
+    pub(crate) fn compile_at(
+        value: &Value,
+        allowed: Vars,
+        at: &At<'_>,
+        problems: &mut Problems,
+        found: &mut dyn FnMut(&At<'_>, &Refs),
+    ) -> Self {
+        Self(Compiler { allowed, problems, found }.form(value, at))
+    }
+
+    pub fn constant(value: Value) -> Self {
+        Self(Form::Constant(value))
+    }
+
+    /// The value, if it needs no scope.
+    pub fn as_constant(&self) -> Option<&Value> {
+        match &self.0 {
+            Form::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub fn render(&self, scope: &Scope) -> Result<Value, ExprError> {
+        self.0.render(scope)
+    }
+
+    /// Renders for a place that takes text: a string as it is, anything else as JSON.
+    pub fn render_text(&self, scope: &Scope) -> Result<String, ExprError> {
+        Ok(match self.render(scope)? {
+            Value::String(text) => text,
+            other => other.to_string(),
+        })
+    }
+
+    /// An error about what this template gave, in its first expression's name.
+    pub(crate) fn error(&self, reason: impl Into<String>) -> ExprError {
+        match &self.0 {
+            Form::Expr(expr) => expr.error(reason),
+            Form::Constant(value) => ExprError { expression: value.to_string(), reason: reason.into() },
+            _ => ExprError { expression: "template".to_owned(), reason: reason.into() },
+        }
+    }
+}
+
+impl Form {
+    fn render(&self, scope: &Scope) -> Result<Value, ExprError> {
+        Ok(match self {
+            Self::Constant(value) => value.clone(),
+            Self::Expr(expr) => expr.eval(scope)?,
+            Self::Text(pieces) => Value::String(render_pieces(pieces, scope)?),
+            Self::List(list) => {
+                Value::Array(list.iter().map(|form| form.render(scope)).collect::<Result<_, _>>()?)
+            }
+            Self::Map(entries) => {
+                let mut map = Map::with_capacity(entries.len());
+                for (key, form) in entries {
+                    map.insert(key.clone(), form.render(scope)?);
+                }
+                Value::Object(map)
+            }
+        })
+    }
+}
+
+fn render_pieces(pieces: &[Piece], scope: &Scope) -> Result<String, ExprError> {
+    let mut text = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(piece) => text.push_str(piece),
+            Piece::Expr(expr) => match expr.eval(scope)? {
+                Value::String(value) => text.push_str(&value),
+                other => text.push_str(&other.to_string()),
+            },
+        }
+    }
+    Ok(text)
+}
+
+struct Compiler<'a> {
+    allowed: Vars,
+    problems: &'a mut Problems,
+    found: &'a mut dyn FnMut(&At<'_>, &Refs),
+}
+
+impl Compiler<'_> {
+    fn form(&mut self, value: &Value, at: &At<'_>) -> Form {
+        match value {
+            Value::String(text) if text.contains(OPEN) => self.text(text, at),
+            Value::Array(list) => {
+                let forms: Vec<Form> = list
+                    .iter()
+                    .enumerate()
+                    .map(|(index, value)| self.form(value, &at.index(index)))
+                    .collect();
+                if forms.iter().all(Form::is_constant) {
+                    Form::Constant(constant_list(forms))
+                } else {
+                    Form::List(forms)
+                }
+            }
+            Value::Object(map) => {
+                let forms: Vec<(String, Form)> =
+                    map.iter().map(|(key, value)| (key.clone(), self.form(value, &at.key(key)))).collect();
+                let constant = forms.iter().all(|(_, form)| form.is_constant());
+                // An escaped `$${{` is constant too, but not equal to what was written.
+                if constant { Form::Constant(constant_map(forms)) } else { Form::Map(forms) }
+            }
+            constant => Form::Constant(constant.clone()),
+        }
+    }
+
+    fn text(&mut self, text: &str, at: &At<'_>) -> Form {
+        match split(text).and_then(|parts| self.pieces(&parts, at)) {
+            Ok(form) => form,
+            Err(BadExpr { message, hint }) => {
+                self.problems.add(at, message, hint);
+                Form::Constant(Value::Null)
+            }
+        }
+    }
+
+    fn pieces(&mut self, parts: &[Part<'_>], at: &At<'_>) -> Result<Form, BadExpr> {
+        let mut pieces = Vec::with_capacity(parts.len());
+        for part in parts {
+            pieces.push(match part {
+                Part::Text(text) => Piece::Text((*text).to_owned()),
+                Part::Expr(source) => {
+                    let expr = Expr::compile(source, self.allowed)?;
+                    (self.found)(at, expr.refs());
+                    Piece::Expr(expr)
+                }
+            });
+        }
+        Ok(match pieces.as_slice() {
+            [Piece::Expr(expr)] => Form::Expr(expr.clone()),
+            // The line break at the end of a block scalar is not something the author put around the expression.
+            [Piece::Expr(expr), Piece::Text(rest)] if rest == "\n" => Form::Expr(expr.clone()),
+            pieces if pieces.iter().all(|piece| matches!(piece, Piece::Text(_))) => {
+                Form::Constant(Value::String(joined(pieces)))
+            }
+            _ => Form::Text(pieces),
+        })
+    }
+}
+
+impl Form {
+    fn is_constant(&self) -> bool {
+        matches!(self, Self::Constant(_))
+    }
+}
+
+fn constant_list(forms: Vec<Form>) -> Value {
+    let constants = forms.into_iter().filter_map(|form| match form {
+        Form::Constant(value) => Some(value),
+        _ => None,
+    });
+    Value::Array(constants.collect())
+}
+
+fn constant_map(forms: Vec<(String, Form)>) -> Value {
+    let constants = forms.into_iter().filter_map(|(key, form)| match form {
+        Form::Constant(value) => Some((key, value)),
+        _ => None,
+    });
+    Value::Object(constants.collect())
+}
+
+fn joined(pieces: &[Piece]) -> String {
+    let texts = pieces.iter().map(|piece| match piece {
+        Piece::Text(text) => text.as_str(),
+        Piece::Expr(_) => "",
+    });
+    texts.collect()
+}
+
+#[derive(Debug, PartialEq)]
+enum Part<'a> {
+    Text(&'a str),
+    Expr(&'a str),
+}
+
+/// Cuts a text into plain stretches and expressions.
+fn split(text: &str) -> Result<Vec<Part<'_>>, BadExpr> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(OPEN) {
+        let escaped = at > 0 && rest[..at + OPEN.len()].ends_with(ESCAPED);
+        if escaped {
+            parts.extend([Part::Text(&rest[..at - 1]), Part::Text(OPEN)]);
+            rest = &rest[at + OPEN.len()..];
+            continue;
+        }
+        parts.push(Part::Text(&rest[..at]));
+        let inside = &rest[at + OPEN.len()..];
+        let Some(end) = expression_end(inside) else {
+            return Err(BadExpr {
+                message: "`${{` without `}}`".to_owned(),
+                hint: Some("write `$${{` for a plain `${{`".to_owned()),
+            });
+        };
+        parts.push(Part::Expr(&inside[..end]));
+        rest = &inside[end + CLOSE.len()..];
+    }
+    parts.push(Part::Text(rest));
+    parts.retain(|part| *part != Part::Text(""));
+    Ok(parts)
+}
+
+/// Where the closing `}}` is: not inside a string, and not the end of two map literals.
+fn expression_end(text: &str) -> Option<usize> {
+    let (mut depth, mut quote, mut escaped) = (0usize, None, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match (quote, byte) {
+            (Some(_), _) if escaped => escaped = false,
+            (Some(_), b'\\') => escaped = true,
+            (Some(open), _) if open == byte => quote = None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'{') => depth += 1,
+            (None, b'}') if depth > 0 => depth -= 1,
+            (None, b'}') if text[at..].starts_with(CLOSE) => return Some(at),
+            (None, _) => {}
+        }
+    }
+    None
+}
+
+/// Compiles a condition, which may be written with or without `${{ }}`.
+pub(crate) fn condition(text: &str, allowed: Vars) -> Result<Expr, BadExpr> {
+    if !text.contains(OPEN) {
+        return Expr::compile(text, allowed);
+    }
+    match split(text.trim())?.as_slice() {
+        [Part::Expr(source)] => Expr::compile(source, allowed),
+        _ => Err(BadExpr {
+            message: "a condition must be one expression".to_owned(),
+            hint: Some("put all of it inside one `${{ … }}`".to_owned()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Compiled workflows by the hash of their definition: compiled once, shared by everybody.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use switchyard_core::Hash;
+use switchyard_lang::{Body, Diagnostics, Program};
+use switchyard_store::{Archive, HotStore, StoreError};
+
+pub struct Catalog {
+    programs: Mutex<HashMap<Hash, Arc<Program>>>,
+    archive: Arc<dyn Archive>,
+    hot: Arc<dyn HotStore>,
+}
+
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalog").field("programs", &self.programs.lock().len()).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    #[error("the stored definition {hash} does not compile any more: {problems}")]
+    Stale { hash: Hash, problems: Diagnostics },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Programs kept compiled. Beyond this the oldest half goes, and is compiled again when needed.
+const PROGRAMS_MAX: usize = 10_000;
+
+impl Catalog {
+    pub fn new(archive: Arc<dyn Archive>, hot: Arc<dyn HotStore>) -> Self {
+        Self { programs: Mutex::new(HashMap::new()), archive, hot }
+    }
+
+    /// Makes a program known everywhere: its definition is durable when this returns.
+    pub async fn add(&self, program: Arc<Program>) -> Result<(), StoreError> {
+        if self.programs.lock().contains_key(&program.hash) {
+            return Ok(());
+        }
+        self.archive.put_definition(program.hash, program.canonical.clone()).await?;
+        self.hot.learn(program.ir.clone()).await?;
+        self.keep(program);
+        Ok(())
+    }
+
+    fn keep(&self, program: Arc<Program>) {
+        let mut programs = self.programs.lock();
+        if programs.len() >= PROGRAMS_MAX {
+            let mut kept = 0;
+            programs.retain(|_, _| {
+                kept += 1;
+                kept % 2 == 0
+            });
+        }
+        programs.insert(program.hash, program);
+    }
+
+    /// The program of a definition that is stored.
+    pub async fn get(&self, hash: Hash) -> Result<Arc<Program>, CatalogError> {
+        if let Some(program) = self.programs.lock().get(&hash) {
+            return Ok(program.clone());
+        }
+        let canonical =
+            self.archive.definition(hash).await?.ok_or_else(|| StoreError::unknown("definition", hash))?;
+        let program =
+            Program::from_canonical(&canonical).map_err(|problems| CatalogError::Stale { hash, problems })?;
+        let program = Arc::new(program);
+        self.hot.learn(program.ir.clone()).await?;
+        self.keep(program.clone());
+        Ok(program)
+    }
+
+    /// The program that a `map`, `loop` or `workflow` node runs.
+    pub async fn body(&self, body: &Body) -> Result<Arc<Program>, CatalogError> {
+        match body {
+            Body::Inline(program) => {
+                self.add(program.clone()).await?;
+                Ok(program.clone())
+            }
+            Body::Named { workflow, version } => {
+                let version = version.map(std::num::NonZeroU32::get);
+                let record = self.archive.workflow(workflow, version).await?;
+                let record = record.ok_or_else(|| StoreError::unknown("workflow", workflow))?;
+                self.get(record.definition).await
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Commands on runs: cancel, pause, resume, signal, decide, retry.
+
+use serde_json::Value;
+use switchyard_core::run::{Decision, Refusal, Run};
+use switchyard_core::yard::Command;
+use switchyard_core::{ApprovalId, RunId};
+use switchyard_store::StoreError;
+
+use super::{Engine, EngineError};
+
+impl Engine {
+    pub async fn cancel(
+        &self,
+        run: RunId,
+        by: &str,
+        reason: &str,
+        compensate: bool,
+    ) -> Result<(), EngineError> {
+        let command = Command::Cancel { by: by.into(), reason: reason.into(), compensate };
+        self.command(run, command, "cancelled").await
+    }
+
+    pub async fn pause(&self, run: RunId, by: &str) -> Result<(), EngineError> {
+        self.command(run, Command::Pause { by: by.into() }, "paused").await
+    }
+
+    pub async fn resume(&self, run: RunId, by: &str) -> Result<(), EngineError> {
+        self.command(run, Command::Resume { by: by.into() }, "resumed").await
+    }
+
+    pub async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<(), EngineError> {
+        let payload = self.payloads.keep(payload).await?;
+        self.command(run, Command::Signal { name: name.into(), payload }, "signalled").await
+    }
+
+    /// Approves or rejects. The run that waits for it goes on.
+    pub async fn decide(
+        &self,
+        approval: &ApprovalId,
+        decision: Decision,
+        by: &str,
+        comment: &str,
+    ) -> Result<RunId, EngineError> {
+        let Some(run) = self.hot.run_of_approval(approval).await? else {
+            return Err(match self.archive.approval(approval).await? {
+                Some(_) => Refusal::NotPending.into(),
+                None => StoreError::unknown("approval", approval).into(),
+            });
+        };
+        let command =
+            Command::Decide { approval: approval.clone(), decision, by: by.into(), comment: comment.into() };
+        self.command(run, command, "decided").await?;
+        Ok(run)
+    }
+
+    /// Starts an ended run over from what failed.
+    pub async fn retry(&self, run: RunId, by: &str) -> Result<(), EngineError> {
+        if !self.hot.in_flight(run).await? {
+            let ended = self.history().state(run, None).await?;
+            self.hot.restore(vec![ended]).await?;
+        }
+        self.command(run, Command::Retry { by: by.into() }, "retried").await
+    }
+
+    /// The newest state of a run, wherever it lives.
+    pub async fn state(&self, run: RunId) -> Result<Run, EngineError> {
+        match self.hot.snapshot(run).await? {
+            Some(state) => Ok(state),
+            None => self.history().state(run, None).await,
+        }
+    }
+
+    pub(super) async fn command(
+        &self,
+        run: RunId,
+        command: Command,
+        verb: &'static str,
+    ) -> Result<(), EngineError> {
+        match self.hot.command(run, command).await {
+            // Not in flight: either it never was, or it has ended, which deserves another answer.
+            Err(StoreError::UnknownRun(_)) => match self.archive.run(run).await? {
+                Some(record) => Err(Refusal::WrongStatus { status: record.status, verb }.into()),
+                None => Err(EngineError::UnknownRun(run)),
+            },
+            other => Ok(other?),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Reading: any run, as it is or as it was at any point. Needs the archive alone.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use switchyard_core::ir::Ir;
+use switchyard_core::run::{Event, EventKind, Run};
+use switchyard_core::{Hash, RunId};
+use switchyard_lang::Program;
+use switchyard_store::{Archive, StoreError};
+
+use super::EngineError;
+use crate::Payloads;
+
+/// Events are read in pieces of this many.
+const PAGE: usize = 10_000;
+
+#[derive(Clone)]
+pub struct History {
+    archive: Arc<dyn Archive>,
+    payloads: Payloads,
+}
+
+impl std::fmt::Debug for History {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("History")
+    }
+}
+
+impl History {
+    pub fn new(archive: Arc<dyn Archive>, payloads: Payloads) -> Self {
+        Self { archive, payloads }
+    }
+
+    pub fn archive(&self) -> &Arc<dyn Archive> {
+        &self.archive
+    }
+
+    pub fn payloads(&self) -> &Payloads {
+        &self.payloads
+    }
+
+    /// The events of a run after `after`, up to and including `until`.
+    pub async fn events(
+        &self,
+        run: RunId,
+        after: u64,
+        until: Option<u64>,
+    ) -> Result<Vec<Event>, EngineError> {
+        let until = until.unwrap_or(u64::MAX);
+        let mut events: Vec<Event> = Vec::new();
+        loop {
+            let last = events.last().map_or(after, |event| event.seq);
+            let page = self.archive.events(run, last, PAGE).await?;
+            let full = page.len() == PAGE;
+            events.extend(page.into_iter().filter(|event| event.seq <= until));
+            if !full || events.last().is_some_and(|event| event.seq >= until) {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// The state of a run, now or right after its event `at`: time travel by folding its history.
+    pub async fn state(&self, run: RunId, at: Option<u64>) -> Result<Run, EngineError> {
+        if at == Some(0) {
+            return Err(EngineError::BadRequest("a run's history begins with event 1".into()));
+        }
+        let events = self.events(run, 0, at).await?;
+        let Some(last) = events.last() else { return Err(EngineError::UnknownRun(run)) };
+        if let Some(at) = at.filter(|at| *at > last.seq) {
+            let message = format!("{run} has {} events; there is no event {at}", last.seq);
+            return Err(EngineError::BadRequest(message));
+        }
+        let irs = self.graphs(&events).await?;
+        Ok(Run::replay(&events, &|hash| irs.get(&hash).cloned())?)
+    }
+
+    /// Every graph that a history mentions.
+    async fn graphs(&self, events: &[Event]) -> Result<HashMap<Hash, Arc<Ir>>, EngineError> {
+        let mut irs = HashMap::new();
+        for event in events {
+            let hash = match &event.kind {
+                EventKind::RunAccepted(accepted) => accepted.definition,
+                EventKind::RunPatched(patched) => patched.definition,
+                _ => continue,
+            };
+            if let Entry::Vacant(place) = irs.entry(hash) {
+                place.insert(self.program(hash).await?.ir.clone());
+            }
+        }
+        Ok(irs)
+    }
+
+    pub async fn program(&self, hash: Hash) -> Result<Program, EngineError> {
+        let text = self.archive.definition(hash).await?;
+        let text = text.ok_or_else(|| StoreError::unknown("definition", hash))?;
+        Program::from_canonical(&text).map_err(EngineError::Invalid)
+    }
+}

@@ -1,0 +1,81 @@
+//! Everything that can be done with runs. The CLI, the server and the SDK call this; it calls the two seams.
+
+mod control;
+mod error;
+mod follow;
+mod fork;
+mod history;
+mod patch;
+mod recover;
+mod submit;
+mod view;
+
+use std::sync::Arc;
+
+use switchyard_store::{Archive, Cas, Clock, HotStore};
+
+use crate::{Catalog, Payloads};
+
+pub use error::EngineError;
+pub use follow::Follow;
+pub use fork::{Fork, Forked};
+pub use history::History;
+pub use patch::{PatchReport, PatchRequest};
+pub use submit::Submission;
+pub use view::{NodeView, RunView};
+
+/// The engine over one pair of stores.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) hot: Arc<dyn HotStore>,
+    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) payloads: Payloads,
+    pub(crate) clock: Arc<dyn Clock>,
+    history: History,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("catalog", &self.catalog).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    pub fn new(
+        hot: Arc<dyn HotStore>,
+        archive: Arc<dyn Archive>,
+        cas: Arc<dyn Cas>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let catalog = Arc::new(Catalog::new(archive.clone(), hot.clone()));
+        let payloads = Payloads::new(cas);
+        let history = History::new(archive.clone(), payloads.clone());
+        Self { hot, archive, catalog, payloads, clock, history }
+    }
+
+    /// What can be read without the hot store.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    pub fn hot(&self) -> &Arc<dyn HotStore> {
+        &self.hot
+    }
+
+    pub fn archive(&self) -> &Arc<dyn Archive> {
+        &self.archive
+    }
+
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    pub fn payloads(&self) -> &Payloads {
+        &self.payloads
+    }
+}

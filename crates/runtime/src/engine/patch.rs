@@ -1,0 +1,140 @@
+//! Changing the graph of a run that is under way, and taking such a change back.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use switchyard_core::run::{Patched, Run};
+use switchyard_core::yard::Command;
+use switchyard_core::{PatchId, Payload, RunId};
+use switchyard_lang::{PatchOp, Program, patch};
+
+use super::{Engine, EngineError};
+use crate::ids;
+
+#[derive(Clone, Debug)]
+pub struct PatchRequest {
+    pub run: RunId,
+    pub ops: Vec<PatchOp>,
+    /// The version of the graph that the author looked at; the newest, if nobody says.
+    pub seen: Option<u32>,
+    pub author: Arc<str>,
+    pub reason: Arc<str>,
+    /// Only say what would happen.
+    pub dry_run: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct PatchReport {
+    /// None for a dry run.
+    pub patch: Option<PatchId>,
+    /// The version of the graph that the patch makes, or would make.
+    pub version: u32,
+    pub diff: Vec<Arc<str>>,
+}
+
+/// A change that is ready to be put on a run.
+struct Change {
+    program: Arc<Program>,
+    ops: Payload,
+    diff: Vec<Arc<str>>,
+    undoes: Option<PatchId>,
+}
+
+impl Engine {
+    pub async fn patch(&self, request: PatchRequest) -> Result<PatchReport, EngineError> {
+        if request.ops.is_empty() {
+            return Err(EngineError::BadRequest("a patch needs at least one operation".into()));
+        }
+        let run = self.live(request.run).await?;
+        let before = self.catalog.get(run.ir.hash).await?;
+        let program = self.edited(&before, &request.ops)?;
+        let ops = serde_json::to_value(&request.ops)
+            .map_err(|error| EngineError::BadRequest(format!("the operations: {error}")))?;
+        let change = Change {
+            diff: lines(&before, &program),
+            ops: self.payloads.keep(&ops).await?,
+            program,
+            undoes: None,
+        };
+        self.put_on(&run, change, &request).await
+    }
+
+    /// Takes a patch back, as long as nothing that it touched has started. Later patches stay.
+    pub async fn undo_patch(
+        &self,
+        run: RunId,
+        undo: &PatchId,
+        author: Arc<str>,
+        dry_run: bool,
+    ) -> Result<PatchReport, EngineError> {
+        let run = self.live(run).await?;
+        run.patch_to_undo(undo)?;
+        let before = self.catalog.get(run.ir.hash).await?;
+        let program = self.without(&run, undo).await?;
+        let change = Change {
+            diff: lines(&before, &program),
+            ops: Payload::null(),
+            program,
+            undoes: Some(undo.clone()),
+        };
+        let reason = format!("undo {undo}").into();
+        let request = PatchRequest { run: run.id, ops: Vec::new(), seen: None, author, reason, dry_run };
+        self.put_on(&run, change, &request).await
+    }
+
+    async fn live(&self, run: RunId) -> Result<Run, EngineError> {
+        match self.hot.snapshot(run).await? {
+            Some(run) => Ok(run),
+            // Ended runs are refused by their own rule, with their status in the answer.
+            None => self.history().state(run, None).await,
+        }
+    }
+
+    async fn put_on(
+        &self,
+        run: &Run,
+        change: Change,
+        request: &PatchRequest,
+    ) -> Result<PatchReport, EngineError> {
+        let seen = request.seen.unwrap_or(run.version);
+        run.check_patch(seen, &change.program.ir)?;
+        let report = PatchReport { patch: None, version: run.version + 1, diff: change.diff.clone() };
+        if request.dry_run {
+            return Ok(report);
+        }
+        self.catalog.add(change.program.clone()).await?;
+        let patch = ids::patch_id();
+        let patched = Patched {
+            patch: patch.clone(),
+            version: report.version,
+            definition: change.program.hash,
+            author: request.author.clone(),
+            reason: request.reason.clone(),
+            ops: change.ops,
+            diff: change.diff,
+            undoes: change.undoes,
+        };
+        self.command(run.id, Command::Patch { seen, patched: Box::new(patched) }, "patched").await?;
+        Ok(PatchReport { patch: Some(patch), ..report })
+    }
+
+    /// The run's graph as it would be if one patch had never been made.
+    async fn without(&self, run: &Run, undo: &PatchId) -> Result<Arc<Program>, EngineError> {
+        let undone: Vec<&PatchId> = run.patches.iter().filter_map(|patch| patch.undoes.as_ref()).collect();
+        let mut program = self.catalog.get(run.accepted.definition).await?;
+        for patch in &run.patches {
+            let void = patch.undoes.is_some() || patch.patch == *undo || undone.contains(&&patch.patch);
+            if !void {
+                let ops = self.payloads.load(&patch.ops).await?;
+                let ops: Vec<PatchOp> = serde_json::from_value(ops)
+                    .map_err(|error| EngineError::BadRequest(format!("patch {}: {error}", patch.patch)))?;
+                program = self.edited(&program, &ops)?;
+            }
+        }
+        Ok(program)
+    }
+}
+
+fn lines(before: &Program, after: &Program) -> Vec<Arc<str>> {
+    patch::diff(&before.definition, &after.definition).into_iter().map(Into::into).collect()
+}

@@ -1,0 +1,134 @@
+//! Functions that a worker can execute by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use switchyard_core::{NodeError, RunId};
+
+/// What a `function` node calls.
+///
+/// It can be called twice for the same attempt, if the worker is lost after its effect and before that was known:
+/// whoever must not see an effect twice is given [`HandlerContext::idempotency_key`].
+#[async_trait]
+pub trait Handler: Send + Sync {
+    async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, NodeError>;
+}
+
+/// Which call this is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HandlerContext {
+    pub run: RunId,
+    pub node: Arc<str>,
+    /// From 1.
+    pub attempt: u32,
+    /// `<run>/<node>`: the same for every attempt.
+    pub idempotency_key: String,
+}
+
+impl HandlerContext {
+    pub(crate) fn new(run: RunId, node: Arc<str>, attempt: u32) -> Self {
+        let idempotency_key = format!("{run}/{node}");
+        Self { run, node, attempt, idempotency_key }
+    }
+}
+
+/// Handlers by name. Cloning is cheap; a clone does not see what is registered later.
+#[derive(Clone)]
+pub struct Handlers {
+    by_name: Arc<BTreeMap<Arc<str>, Arc<dyn Handler>>>,
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Self::with_builtins()
+    }
+}
+
+impl Handlers {
+    /// `echo`, `fail` and `noop`: the [`BUILTINS`](switchyard_lang::program::BUILTINS) that every worker has.
+    pub fn with_builtins() -> Self {
+        let mut handlers = Self { by_name: Arc::default() };
+        handlers
+            .register("echo", Echo)
+            .register("fail", Fail)
+            .register_fn("noop", |_, _| async { Ok(Value::Null) });
+        handlers
+    }
+
+    /// Adds a handler, or replaces the one of that name.
+    pub fn register(&mut self, name: impl Into<Arc<str>>, handler: impl Handler + 'static) -> &mut Self {
+        Arc::make_mut(&mut self.by_name).insert(name.into(), Arc::new(handler));
+        self
+    }
+
+    /// The same for a closure: `|input, context| async move { … }`.
+    pub fn register_fn<F, Fut>(&mut self, name: impl Into<Arc<str>>, function: F) -> &mut Self
+    where
+        F: Fn(Value, HandlerContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, NodeError>> + Send + 'static,
+    {
+        self.register(name, Function(function))
+    }
+
+    /// In alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(|name| &**name)
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Handler>> {
+        self.by_name.get(name)
+    }
+}
+
+struct Function<F>(F);
+
+#[async_trait]
+impl<F, Fut> Handler for Function<F>
+where
+    F: Fn(Value, HandlerContext) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<Value, NodeError>> + Send,
+{
+    async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, NodeError> {
+        (self.0)(input, context).await
+    }
+}
+
+/// Gives back what it is given.
+struct Echo;
+
+#[async_trait]
+impl Handler for Echo {
+    async fn call(&self, input: Value, _: HandlerContext) -> Result<Value, NodeError> {
+        Ok(input)
+    }
+}
+
+/// Fails, for trying out what happens then: `{message?, code?, retryable? (true), until_attempt?}`.
+/// From attempt `until_attempt` on it succeeds with `{attempt}`.
+struct Fail;
+
+#[async_trait]
+impl Handler for Fail {
+    async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, NodeError> {
+        let until_attempt = input["until_attempt"].as_u64();
+        if until_attempt.is_some_and(|until| u64::from(context.attempt) >= until) {
+            return Ok(json!({ "attempt": context.attempt }));
+        }
+        Err(NodeError {
+            code: input["code"].as_str().unwrap_or("failed").into(),
+            message: input["message"].as_str().unwrap_or("failed, as it was asked to").into(),
+            retryable: input["retryable"].as_bool().unwrap_or(true),
+        })
+    }
+}

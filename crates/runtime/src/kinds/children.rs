@@ -1,0 +1,86 @@
+//! What `map`, `loop` and `workflow` share: runs of their own, and what those came to.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use switchyard_core::run::{Child, ChildSpec, ChildrenPlan, EndStatus, WaitFor};
+use switchyard_core::{NodeError, Timestamp};
+use switchyard_lang::{Body, Program};
+
+use super::{Call, Done, catalog_error, payload_error};
+use crate::ids;
+
+/// How many runs may be below each other. A workflow that calls itself ends here.
+const DEPTH_MAX: u32 = 16;
+
+/// The child workflow, known everywhere when this returns.
+pub(super) async fn program(call: &Call<'_>, body: &Body) -> Result<Arc<Program>, NodeError> {
+    if call.task.depth >= DEPTH_MAX {
+        let message = format!("this run has {DEPTH_MAX} runs above it, and may not start another below");
+        return Err(NodeError::permanent("too_deep", message));
+    }
+    call.services.catalog.body(body).await.map_err(catalog_error)
+}
+
+/// A run to start. It stays in the partition of its parent, whose script starts it.
+pub(super) async fn spec(call: &Call<'_>, program: &Program, input: Value) -> Result<ChildSpec, NodeError> {
+    let input = program.prepare_input(input).map_err(|e| NodeError::permanent("input", e.to_string()))?;
+    Ok(ChildSpec {
+        run: ids::run_id(call.services.clock.now(), call.task.run.partition()),
+        input: call.services.payloads.keep(&input).await.map_err(payload_error)?,
+    })
+}
+
+pub(super) fn wait_for(plan: ChildrenPlan) -> Done {
+    Done::Waiting(WaitFor::Children(Box::new(plan)))
+}
+
+/// Waits for a single run.
+pub(super) async fn wait_for_one(call: &Call<'_>, body: &Body, input: Value) -> Result<Done, NodeError> {
+    let program = program(call, body).await?;
+    let child = spec(call, &program, input).await?;
+    Ok(wait_for(ChildrenPlan {
+        timeout_at: timeout_at(call),
+        workflow: program.ir.name.clone(),
+        definition: program.hash,
+        children: vec![child],
+        concurrency: 1,
+        stop_on_failure: true,
+    }))
+}
+
+/// The output of a single run, or why there is none.
+pub(super) async fn only_output(
+    call: &Call<'_>,
+    children: &[Child],
+    failed: impl FnOnce(String) -> NodeError,
+) -> Result<Value, NodeError> {
+    let child = children.first().unwrap_or(&Child { end: None });
+    match &child.end {
+        Some(end) if end.status == EndStatus::Succeeded => {
+            call.services.payloads.load(&end.output).await.map_err(payload_error)
+        }
+        _ => Err(failed(why(child))),
+    }
+}
+
+pub(super) fn has_succeeded(child: &Child) -> bool {
+    child.end.as_ref().is_some_and(|end| end.status == EndStatus::Succeeded)
+}
+
+/// Why a run did not succeed.
+pub(super) fn why(child: &Child) -> String {
+    match &child.end {
+        None => "was never started".to_owned(),
+        Some(end) => match (&end.error, end.status) {
+            (Some(error), _) => error.to_string(),
+            (None, EndStatus::Cancelled) => "was cancelled".to_owned(),
+            (None, _) => "failed".to_owned(),
+        },
+    }
+}
+
+/// The node's time-out covers all its runs, from the moment a worker was first handed it.
+pub(super) fn timeout_at(call: &Call<'_>) -> Option<Timestamp> {
+    call.node.timeout.map(|timeout| call.task.started_at.plus(timeout))
+}

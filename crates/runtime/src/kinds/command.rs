@@ -1,0 +1,207 @@
+//! `command`: runs a local program, JSON in and out.
+
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use switchyard_core::NodeError;
+use switchyard_lang::program::CompiledCommand;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, Command};
+
+use super::content::{CONTENT_BYTES_MAX, excerpt, harmless, text_or_base64};
+use super::{Call, expression_error};
+
+/// How much of what a program said at last goes into the message.
+const STDERR_TAIL_BYTES: usize = 2 * 1024;
+
+pub(super) async fn execute(call: &Call<'_>, spec: &CompiledCommand) -> Result<Value, NodeError> {
+    if !call.services.allow_commands {
+        let message = "this worker runs no commands; start with --allow-commands if it should";
+        return Err(NodeError::permanent("commands_not_allowed", message));
+    }
+    let input = call.input()?.to_string().into_bytes();
+    let mut command = command(call, spec)?;
+    let program = excerpt(command.as_std().get_program().as_encoded_bytes(), 100);
+    let child = command.spawn().map_err(|error| not_started(&program, &command, &error))?;
+    let ended = drive(child, input).await.map_err(|error| broken(&program, &error))?;
+    if ended.status.success() {
+        Ok(output(ended.stdout))
+    } else {
+        Err(failed(&program, ended.status, &ended.stderr_tail))
+    }
+}
+
+fn command(call: &Call<'_>, spec: &CompiledCommand) -> Result<Command, NodeError> {
+    let mut texts = spec
+        .command
+        .iter()
+        .map(|text| text.render_text(call.scope).map_err(|error| expression_error(&error)));
+    // The compiler has seen to it that there is one.
+    let program = texts.next().transpose()?.unwrap_or_default();
+    let mut command = Command::new(program);
+    for argument in texts {
+        command.arg(argument?);
+    }
+    for (name, template) in &spec.env {
+        match template.render(call.scope).map_err(|error| expression_error(&error))? {
+            Value::Null => {}
+            Value::String(text) => _ = command.env(name, text),
+            other => _ = command.env(name, other.to_string()),
+        }
+    }
+    if let Some(cwd) = &spec.cwd {
+        command.current_dir(cwd.render_text(call.scope).map_err(|error| expression_error(&error))?);
+    }
+    let context = call.context();
+    command
+        .env("SWITCHYARD_RUN_ID", context.run.to_string())
+        .env("SWITCHYARD_NODE", &*context.node)
+        .env("SWITCHYARD_ATTEMPT", context.attempt.to_string())
+        .env("SWITCHYARD_IDEMPOTENCY_KEY", context.idempotency_key)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    Ok(command)
+}
+
+fn not_started(program: &str, command: &Command, error: &io::Error) -> NodeError {
+    let cwd = command.as_std().get_current_dir();
+    match error.kind() {
+        // The system says "not found" for both.
+        io::ErrorKind::NotFound if cwd.is_some_and(|cwd| !cwd.is_dir()) => {
+            let cwd = excerpt(cwd.unwrap_or(Path::new("")).as_os_str().as_encoded_bytes(), 200);
+            NodeError::permanent("command_cwd", format!("there is no directory `{cwd}`"))
+        }
+        io::ErrorKind::NotFound => {
+            NodeError::permanent("command_not_found", format!("there is no program `{program}`"))
+        }
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::ArgumentListTooLong
+        | io::ErrorKind::ExecutableFileBusy
+        | io::ErrorKind::NotADirectory => {
+            NodeError::permanent("command_start", format!("cannot start `{program}`: {error}"))
+        }
+        _ => NodeError::retryable("command_start", format!("cannot start `{program}`: {error}")),
+    }
+}
+
+struct Ended {
+    status: ExitStatus,
+    stdout: Vec<u8>,
+    stderr_tail: Vec<u8>,
+}
+
+enum Broken {
+    TooLarge,
+    Io(io::Error),
+}
+
+/// Feeds the program and listens to it until it ends. Dropping this future kills it.
+async fn drive(mut child: Child, input: Vec<u8>) -> Result<Ended, Broken> {
+    let group = Group::of(&child);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let ended = async {
+        let status = child.wait().await.map_err(Broken::Io);
+        // What it left behind would hold its output open, and nobody would ever end it.
+        group.kill();
+        status
+    };
+    let (status, stdout, stderr_tail, ()) =
+        tokio::try_join!(ended, whole(stdout), tail(stderr), feed(stdin, input))?;
+    Ok(Ended { status, stdout, stderr_tail })
+}
+
+/// A program may end without having read its input.
+async fn feed(stdin: Option<ChildStdin>, input: Vec<u8>) -> Result<(), Broken> {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(&input).await;
+    }
+    Ok(())
+}
+
+async fn whole(stdout: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Broken> {
+    let mut bytes = Vec::new();
+    let Some(stdout) = stdout else { return Ok(bytes) };
+    stdout.take(CONTENT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).await.map_err(Broken::Io)?;
+    if bytes.len() > CONTENT_BYTES_MAX { Err(Broken::TooLarge) } else { Ok(bytes) }
+}
+
+async fn tail(stderr: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Broken> {
+    let mut tail = Vec::new();
+    let Some(mut stderr) = stderr else { return Ok(tail) };
+    while stderr.read_buf(&mut tail).await.map_err(Broken::Io)? > 0 {
+        let surplus = tail.len().saturating_sub(STDERR_TAIL_BYTES);
+        tail.drain(..surplus);
+    }
+    Ok(tail)
+}
+
+/// The program and everything it started that did not leave its process group.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
+    }
+
+    fn kill(&self) {
+        if let Some(group) = self.0 {
+            // Gone already is fine too.
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// JSON if it is JSON, else text.
+fn output(stdout: Vec<u8>) -> Value {
+    if stdout.trim_ascii().is_empty() {
+        return Value::Null;
+    }
+    serde_json::from_slice(&stdout).unwrap_or_else(|_| text_or_base64(without_newline(stdout)))
+}
+
+fn without_newline(mut text: Vec<u8>) -> Vec<u8> {
+    if text.ends_with(b"\n") {
+        text.pop();
+    }
+    if text.ends_with(b"\r") {
+        text.pop();
+    }
+    text
+}
+
+fn failed(program: &str, status: ExitStatus, stderr_tail: &[u8]) -> NodeError {
+    use std::os::unix::process::ExitStatusExt;
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    };
+    let said = harmless(stderr_tail);
+    let separator = if said.is_empty() { "" } else { ": " };
+    NodeError::retryable("exit_status", format!("`{program}` {how}{separator}{said}"))
+}
+
+fn broken(program: &str, error: &Broken) -> NodeError {
+    match error {
+        Broken::TooLarge => {
+            let message = format!("`{program}` wrote more than {CONTENT_BYTES_MAX} bytes");
+            NodeError::permanent("output_too_large", message)
+        }
+        Broken::Io(error) => {
+            NodeError::retryable("command_io", format!("lost touch with `{program}`: {error}"))
+        }
+    }
+}

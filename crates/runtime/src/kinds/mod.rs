@@ -1,0 +1,168 @@
+//! What nodes do: one file for each kind.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use switchyard_core::NodeError;
+use switchyard_core::run::{Task, WaitFor};
+use switchyard_lang::{CompiledKind, CompiledNode, ExprError, Program, Scope, Template};
+use switchyard_store::{Archive, Clock, StoreError};
+
+use crate::catalog::CatalogError;
+use crate::handlers::HandlerContext;
+use crate::payloads::PayloadError;
+use crate::{Catalog, Handlers, Payloads};
+
+mod children;
+mod command;
+mod content;
+mod function;
+mod hitl;
+mod http;
+mod loop_node;
+mod map;
+mod sleep;
+mod transform;
+mod wait;
+mod workflow;
+
+#[cfg(test)]
+mod tests;
+
+/// The code of a failure that is the store's and not the node's: a worker may rather hand the task back.
+pub const STORE_UNAVAILABLE: &str = "store_unavailable";
+
+/// What node kinds can use. One for all slots of a worker.
+pub struct Services {
+    pub http: reqwest::Client,
+    pub handlers: Handlers,
+    /// `command` nodes run programs on this machine: off unless somebody said so.
+    pub allow_commands: bool,
+    pub catalog: Arc<Catalog>,
+    pub archive: Arc<dyn Archive>,
+    pub payloads: Payloads,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Services")
+            .field("handlers", &self.handlers)
+            .field("allow_commands", &self.allow_commands)
+            .field("catalog", &self.catalog)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Services {
+    /// With a new HTTP client, and without `command` nodes. Fails if TLS cannot be set up on this machine.
+    pub fn new(
+        handlers: Handlers,
+        catalog: Arc<Catalog>,
+        archive: Arc<dyn Archive>,
+        payloads: Payloads,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, reqwest::Error> {
+        let http = http::client().build()?;
+        Ok(Self { http, handlers, allow_commands: false, catalog, archive, payloads, clock })
+    }
+
+    pub fn allow_commands(mut self, allow: bool) -> Self {
+        self.allow_commands = allow;
+        self
+    }
+}
+
+/// One execution of a node. Its `when` is true, its timeout is running.
+#[derive(Debug)]
+pub struct Call<'a> {
+    pub task: &'a Task,
+    pub program: &'a Arc<Program>,
+    pub node: &'a CompiledNode,
+    /// `input`, `run`, and the nodes that this one reads.
+    pub scope: &'a Scope,
+    pub services: &'a Services,
+}
+
+/// What an execution came to, if it did not fail.
+#[derive(Debug)]
+pub enum Done {
+    Output(Value),
+    Waiting(WaitFor),
+}
+
+/// Executes a node once. Dropping the future stops it: a request is given up, a program is killed.
+pub async fn execute(call: Call<'_>) -> Result<Done, NodeError> {
+    match &call.node.kind {
+        CompiledKind::Http(spec) => http::execute(&call, spec).await.map(Done::Output),
+        CompiledKind::Function(spec) => function::execute(&call, spec).await.map(Done::Output),
+        CompiledKind::Command(spec) => command::execute(&call, spec).await.map(Done::Output),
+        CompiledKind::Transform(spec) => transform::execute(&call, spec).map(Done::Output),
+        CompiledKind::Sleep(spec) => sleep::execute(&call, spec).map(Done::Waiting),
+        CompiledKind::Wait(spec) => wait::execute(&call, spec).map(Done::Waiting),
+        CompiledKind::Hitl(spec) => hitl::execute(&call, spec).await.map(Done::Waiting),
+        CompiledKind::Map(spec) => map::execute(&call, spec).await,
+        CompiledKind::Loop(spec) => loop_node::execute(&call, spec).await,
+        CompiledKind::Workflow(spec) => workflow::execute(&call, spec).await,
+    }
+}
+
+impl Call<'_> {
+    /// The node's input; null if it has none. Not for `map` and `loop`, which have one for each child.
+    fn input(&self) -> Result<Value, NodeError> {
+        match &self.node.input {
+            Some(template) => template.render(self.scope).map_err(|error| expression_error(&error)),
+            None => Ok(Value::Null),
+        }
+    }
+
+    fn context(&self) -> HandlerContext {
+        HandlerContext::new(self.task.run, self.task.node.clone(), self.task.attempt)
+    }
+
+    /// Text that becomes part of the run's history, and so must be short.
+    fn short_text(&self, field: &str, template: &Template, bytes_max: usize) -> Result<Arc<str>, NodeError> {
+        let text = template.render_text(self.scope).map_err(|error| expression_error(&error))?;
+        if text.len() > bytes_max {
+            let message =
+                format!("`{field}` has {} bytes, more than the {bytes_max} it may have", text.len());
+            return Err(NodeError::permanent("too_long", message));
+        }
+        Ok(text.into())
+    }
+}
+
+pub(crate) fn expression_error(error: &ExprError) -> NodeError {
+    NodeError::permanent("expression", error.to_string())
+}
+
+pub(crate) fn payload_error(error: PayloadError) -> NodeError {
+    match error {
+        PayloadError::TooLarge { .. } => NodeError::permanent("too_large", error.to_string()),
+        PayloadError::NotJson(_) => NodeError::permanent("corrupt", error.to_string()),
+        PayloadError::Store(error) => store_error(&error),
+    }
+}
+
+pub(crate) fn catalog_error(error: CatalogError) -> NodeError {
+    match error {
+        CatalogError::Stale { .. } => NodeError::permanent("definition", error.to_string()),
+        CatalogError::Store(error) => store_error(&error),
+    }
+}
+
+fn store_error(error: &StoreError) -> NodeError {
+    match error {
+        StoreError::Unavailable(_) | StoreError::InUse { .. } => {
+            NodeError::retryable(STORE_UNAVAILABLE, error.to_string())
+        }
+        StoreError::Unknown { kind: "workflow", .. } => {
+            NodeError::permanent("unknown_workflow", error.to_string())
+        }
+        StoreError::Unknown { .. } | StoreError::UnknownRun(_) | StoreError::Refused(_) => {
+            NodeError::permanent("store", error.to_string())
+        }
+        StoreError::Corrupt(_) => NodeError::permanent("corrupt", error.to_string()),
+    }
+}

@@ -1,0 +1,123 @@
+//! Node kinds against real servers, real programs and a real archive, one node at a time.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use switchyard_archive::DataFolder;
+use switchyard_core::run::{Task, WaitFor};
+use switchyard_core::yard::Limits;
+use switchyard_core::{NodeError, Payload, RunId, Timestamp};
+use switchyard_lang::{Program, Scope};
+use switchyard_store::{Archive, ManualClock};
+use switchyard_store_memory::MemoryStore;
+use tempfile::TempDir;
+
+use super::{Call, Done, Services, execute, http as http_kind};
+use crate::{Catalog, Handlers, Payloads};
+
+mod children;
+mod command;
+mod function;
+mod http;
+mod server;
+mod waiting;
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// Everything a node can use, on a folder of its own.
+struct Bench {
+    services: Services,
+    _folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let data = DataFolder::open(folder.path()).unwrap();
+        let clock = Arc::new(ManualClock::starting_at(NOW));
+        let archive: Arc<dyn Archive> = Arc::new(data.archive().unwrap());
+        let hot = Arc::new(MemoryStore::new(archive.clone(), clock.clone(), Limits::default()));
+        let catalog = Arc::new(Catalog::new(archive.clone(), hot));
+        let payloads = Payloads::new(Arc::new(data.cas()));
+        let services = Services::new(Handlers::with_builtins(), catalog, archive, payloads, clock).unwrap();
+        // Whatever proxy this machine uses, the test servers are not behind it.
+        let http = http_kind::client().no_proxy().build().unwrap();
+        Self { services: Services { http, ..services }.allow_commands(true), _folder: folder }
+    }
+
+    /// Executes a node for the first time, in a run with this input.
+    async fn execute(&self, node: Value, input: Value) -> Result<Done, NodeError> {
+        self.execute_task(node, input, |_| {}).await
+    }
+
+    async fn execute_task(
+        &self,
+        node: Value,
+        input: Value,
+        adjust: impl FnOnce(&mut Task),
+    ) -> Result<Done, NodeError> {
+        let program = Arc::new(Program::compile_value(&json!({"name": "t", "nodes": {"n": node}})).unwrap());
+        let mut task = task(&program, &input);
+        adjust(&mut task);
+        let scope = Scope::new(input);
+        let node = program.find("n").unwrap();
+        execute(Call { task: &task, program: &program, node, scope: &scope, services: &self.services }).await
+    }
+
+    async fn output(&self, node: Value, input: Value) -> Value {
+        self.execute(node, input).await.unwrap().output()
+    }
+
+    async fn error(&self, node: Value, input: Value) -> NodeError {
+        self.execute(node, input).await.unwrap_err()
+    }
+
+    async fn waits_for(&self, node: Value, input: Value) -> WaitFor {
+        self.execute(node, input).await.unwrap().waiting()
+    }
+}
+
+fn run() -> RunId {
+    RunId::new(NOW, 7, 3)
+}
+
+fn task(program: &Program, input: &Value) -> Task {
+    Task {
+        run: run(),
+        node: "n".into(),
+        ix: program.ir.find("n").unwrap(),
+        claim: 1,
+        attempt: 1,
+        definition: program.hash,
+        workflow: program.ir.name.clone(),
+        run_attempt: 1,
+        started_at: Timestamp::from_millis(0),
+        depth: 0,
+        skip: false,
+        input: Payload::from_value(input),
+        reads: vec![],
+        rounds: 0,
+        children: None,
+    }
+}
+
+impl Done {
+    fn output(self) -> Value {
+        match self {
+            Self::Output(value) => value,
+            Self::Waiting(on) => panic!("waits for {on:?}"),
+        }
+    }
+
+    fn waiting(self) -> WaitFor {
+        match self {
+            Self::Waiting(on) => on,
+            Self::Output(value) => panic!("gave {value}"),
+        }
+    }
+}
+
+/// Code, whether it is worth another attempt, message.
+fn parts(error: &NodeError) -> (&str, bool, &str) {
+    (&error.code, error.retryable, &error.message)
+}

@@ -1,0 +1,25 @@
+//! `workflow`: runs another workflow.
+
+use serde_json::{Map, Value};
+use switchyard_core::NodeError;
+use switchyard_lang::program::CompiledWorkflow;
+
+use super::{Call, Done, children};
+
+pub(super) async fn execute(call: &Call<'_>, spec: &CompiledWorkflow) -> Result<Done, NodeError> {
+    match &call.task.children {
+        None => children::wait_for_one(call, &spec.body, input(call)?).await,
+        Some(ended) => {
+            let failed = |why| NodeError::permanent("workflow_failed", format!("the child run: {why}"));
+            Ok(Done::Output(children::only_output(call, ended, failed).await?))
+        }
+    }
+}
+
+/// Without an `input` the child gets an empty map, so that its `input.x` says what is missing.
+fn input(call: &Call<'_>) -> Result<Value, NodeError> {
+    match call.node.input {
+        Some(_) => call.input(),
+        None => Ok(Value::Object(Map::new())),
+    }
+}

@@ -1,0 +1,29 @@
+//! What makes runs move: the engine that takes commands, the workers that execute nodes, the duties that keep
+//! time.
+//!
+//! - [`Engine`]: everything that can be done with runs, over a [`HotStore`](switchyard_store::HotStore) and an
+//!   [`Archive`](switchyard_store::Archive)
+//! - [`kinds`]: one file for each kind of node
+//! - [`worker`]: slots that claim, execute, settle
+//! - [`duties`]: one file for each background duty
+//!
+//! This crate never opens a store itself, and never reads the environment (its HTTP client honours the usual
+//! proxy variables).
+
+pub mod catalog;
+pub mod duties;
+mod engine;
+pub mod handlers;
+pub mod ids;
+pub mod kinds;
+pub mod payloads;
+pub mod worker;
+
+pub use catalog::Catalog;
+pub use engine::{
+    Engine, EngineError, Follow, Fork, Forked, History, NodeView, PatchReport, PatchRequest, RunView,
+    Submission,
+};
+pub use handlers::{Handler, HandlerContext, Handlers};
+pub use payloads::Payloads;
+pub use worker::{WorkerPool, WorkerSettings};

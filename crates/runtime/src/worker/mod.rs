@@ -1,0 +1,9 @@
+//! Workers: slots that claim a task, execute it, and settle it while they claim the next.
+
+mod cache;
+mod execute;
+mod keeper;
+mod pool;
+mod slot;
+
+pub use pool::{WorkerPool, WorkerSettings};

@@ -1,0 +1,116 @@
+//! A number of slots, started and stopped together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_store::{HotStore, Want};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::keeper::{Holding, keep_claims};
+use super::slot::Slot;
+use crate::kinds::Services;
+
+#[derive(Clone, Debug)]
+pub struct WorkerSettings {
+    /// Its name in histories.
+    pub name: Arc<str>,
+    /// Tasks executed at once.
+    pub slots: usize,
+    /// The types of task it takes.
+    pub queues: Arc<[Arc<str>]>,
+    /// How long a claim lasts without a heartbeat; without one, as long as the process.
+    pub lease: Option<Duration>,
+    /// How often long tasks are looked after: heartbeats out, requests to stop in.
+    pub keep_every: Duration,
+}
+
+/// Every type of task that the runtime itself can execute.
+const ALL_QUEUES: [&str; 8] =
+    ["builtin", "transform", "timer", "hitl", "flow", "http", "command", "function"];
+
+impl WorkerSettings {
+    /// For a worker in the same process as its store.
+    pub fn embedded(slots: usize) -> Self {
+        Self {
+            name: format!("embedded-{}", std::process::id()).into(),
+            slots,
+            queues: ALL_QUEUES.map(Into::into).into(),
+            lease: None,
+            keep_every: Duration::from_millis(250),
+        }
+    }
+}
+
+/// What the slots of a worker share.
+pub(super) struct Shared {
+    pub(super) hot: Arc<dyn HotStore>,
+    pub(super) services: Arc<Services>,
+    pub(super) want: Want,
+    /// No further claim.
+    pub(super) stop: CancellationToken,
+    /// Give back what is held.
+    pub(super) hand_back: CancellationToken,
+    /// What last kept the store from answering.
+    pub(super) trouble: watch::Sender<Option<String>>,
+}
+
+/// A running worker.
+pub struct WorkerPool {
+    shared: Arc<Shared>,
+    slots: JoinSet<()>,
+    keeper: tokio::task::JoinHandle<()>,
+}
+
+impl std::fmt::Debug for WorkerPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerPool").field("slots", &self.slots.len()).finish_non_exhaustive()
+    }
+}
+
+impl WorkerPool {
+    pub fn start(hot: Arc<dyn HotStore>, services: Arc<Services>, settings: &WorkerSettings) -> Self {
+        let want = Want {
+            worker: settings.name.clone(),
+            queues: settings.queues.clone(),
+            max: 1,
+            lease: settings.lease,
+        };
+        let shared = Arc::new(Shared {
+            hot,
+            services,
+            want,
+            stop: CancellationToken::new(),
+            hand_back: CancellationToken::new(),
+            trouble: watch::Sender::new(None),
+        });
+        let holdings: Vec<Arc<Holding>> = (0..settings.slots.max(1)).map(|_| Arc::default()).collect();
+        let mut slots = JoinSet::new();
+        for holding in &holdings {
+            slots.spawn(Slot::new(shared.clone(), holding.clone()).work());
+        }
+        let keeper =
+            tokio::spawn(keep_claims(shared.hot.clone(), holdings, settings.lease, settings.keep_every));
+        Self { shared, slots, keeper }
+    }
+
+    /// Tells what keeps the store from answering, as long as something does.
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.shared.trouble.subscribe()
+    }
+
+    /// Stops in order: no further claim; tasks may finish for `grace`; then they are handed back, not lost.
+    pub async fn shut_down(mut self, grace: Duration) {
+        self.shared.stop.cancel();
+        let finished =
+            tokio::time::timeout(grace, async { while self.slots.join_next().await.is_some() {} }).await;
+        if finished.is_err() {
+            self.shared.hand_back.cancel();
+            while self.slots.join_next().await.is_some() {}
+        }
+        self.keeper.abort();
+        // Whoever comes next may need what it holds.
+        let _ = self.keeper.await;
+    }
+}

@@ -1,0 +1,106 @@
+//! One slot: settle what is done, claim what is next, execute it; wait only when there is nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_core::run::{ClaimRef, Settled, Settlement, Task, TaskOutcome};
+use switchyard_store::{StoreError, Want};
+
+use super::keeper::Holding;
+use super::pool::Shared;
+use crate::kinds::STORE_UNAVAILABLE;
+
+/// How long to wait after the store did not answer.
+const AFTER_TROUBLE: Duration = Duration::from_millis(500);
+
+pub(super) struct Slot {
+    shared: Arc<Shared>,
+    holding: Arc<Holding>,
+}
+
+impl Slot {
+    pub(super) fn new(shared: Arc<Shared>, holding: Arc<Holding>) -> Self {
+        Self { shared, holding }
+    }
+
+    pub(super) async fn work(self) {
+        let mut done: Option<Settlement> = None;
+        loop {
+            let stopping = self.shared.stop.is_cancelled();
+            if stopping && done.is_none() {
+                return;
+            }
+            let nothing = Want::nothing(self.shared.want.worker.clone());
+            let want = if stopping { &nothing } else { &self.shared.want };
+            match self.shared.hot.step(done.iter().cloned().collect(), want).await {
+                Ok((settled, tasks)) => {
+                    self.note(done.take(), &settled);
+                    match tasks.into_iter().next() {
+                        Some(task) => done = Some(self.execute(task).await),
+                        None if stopping => return,
+                        None => self.wait_for_work().await,
+                    }
+                }
+                Err(error) => {
+                    if self.give_up(&error).await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn execute(&self, task: Task) -> Settlement {
+        let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
+        let asked_to_stop = self.holding.take_up(claim.clone());
+        let outcome = tokio::select! {
+            biased;
+            outcome = super::execute::execute(&self.shared.services, &task) => outcome,
+            () = asked_to_stop.cancelled() => TaskOutcome::Cancelled,
+            () = self.shared.hand_back.cancelled() => TaskOutcome::HandedBack,
+        };
+        self.holding.put_down();
+        Settlement { claim, outcome: self.not_the_nodes_fault(outcome).await }
+    }
+
+    /// A store that cannot keep a result is no failure of the node that made it: the node is done again later.
+    async fn not_the_nodes_fault(&self, outcome: TaskOutcome) -> TaskOutcome {
+        match outcome {
+            TaskOutcome::Failed(error) if *error.code == *STORE_UNAVAILABLE => {
+                self.give_up(&StoreError::unavailable(&error.message)).await;
+                TaskOutcome::HandedBack
+            }
+            other => other,
+        }
+    }
+
+    async fn wait_for_work(&self) {
+        tokio::select! {
+            () = self.shared.hot.work_ready(&self.shared.want) => {}
+            () = self.shared.stop.cancelled() => {}
+        }
+    }
+
+    fn note(&self, settlement: Option<Settlement>, settled: &[Settled]) {
+        self.shared.trouble.send_if_modified(|trouble| trouble.take().is_some());
+        if let (Some(settlement), Some(answer)) = (settlement, settled.first())
+            && *answer != Settled::Applied
+        {
+            let ClaimRef { run, node, claim } = settlement.claim;
+            tracing::warn!(%run, %node, claim, ?answer, "a settlement came too late and changed nothing");
+        }
+    }
+
+    /// Whether to stop trying, because the worker is being shut down anyway.
+    async fn give_up(&self, error: &StoreError) -> bool {
+        tracing::error!(%error, "the store did not take a step");
+        self.shared.trouble.send_replace(Some(error.to_string()));
+        if self.shared.stop.is_cancelled() {
+            return true;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(AFTER_TROUBLE) => false,
+            () = self.shared.stop.cancelled() => true,
+        }
+    }
+}

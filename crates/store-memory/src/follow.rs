@@ -1,0 +1,63 @@
+//! Those who follow a run.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use switchyard_core::RunId;
+use switchyard_core::run::{Event, EventKind};
+use switchyard_store::Change;
+use tokio::sync::watch;
+
+#[derive(Debug, Default)]
+pub(crate) struct Followers {
+    by_run: Mutex<HashMap<RunId, watch::Sender<Change>>>,
+}
+
+impl Followers {
+    pub(crate) fn follow(&self, run: RunId) -> watch::Receiver<Change> {
+        let mut by_run = self.by_run.lock();
+        // Whoever has gone is cleared away by those who come.
+        if by_run.len() > 1_000 && by_run.len().is_power_of_two() {
+            by_run.retain(|_, sender| sender.receiver_count() > 0);
+        }
+        by_run.entry(run).or_insert_with(|| watch::Sender::new(Change::default())).subscribe()
+    }
+
+    /// Tells those who follow. Called once the change is durable: whoever begins to follow later reads it in the
+    /// archive, and whoever began before hears of it here.
+    pub(crate) fn tell(&self, news: &[(RunId, Change)]) {
+        let mut by_run = self.by_run.lock();
+        if by_run.is_empty() {
+            return;
+        }
+        for (run, change) in news {
+            if let Some(sender) = by_run.get(run) {
+                // Two calls may be acknowledged at once and come here in either order.
+                sender.send_if_modified(|known| {
+                    let newer = known.seq < change.seq;
+                    if newer {
+                        *known = *change;
+                    }
+                    newer
+                });
+                if sender.receiver_count() == 0 {
+                    by_run.remove(run);
+                }
+            }
+        }
+    }
+}
+
+/// The newest of each run among these events.
+pub(crate) fn news(events: &[Event]) -> Vec<(RunId, Change)> {
+    let mut newest: Vec<(RunId, Change)> = Vec::new();
+    for event in events {
+        let change = Change { seq: event.seq, ended: matches!(event.kind, EventKind::RunEnded { .. }) };
+        match newest.last_mut() {
+            Some((run, known)) if *run == event.run => *known = change,
+            // A run that comes again is told of twice, which does no harm.
+            _ => newest.push((event.run, change)),
+        }
+    }
+    newest
+}

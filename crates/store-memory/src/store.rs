@@ -1,0 +1,184 @@
+//! [`HotStore`] over the yard.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use switchyard_core::ir::Ir;
+use switchyard_core::run::{ClaimRef, Event, Run, Settled, Settlement, Task};
+use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want, Yard};
+use switchyard_core::{ApprovalId, RunId, Timestamp};
+use switchyard_store::{Archive, Change, Clock, HotStore, Size, StoreError};
+use tokio::sync::{Notify, watch};
+
+use crate::follow::{Followers, news};
+use crate::idle::IdleWorkers;
+
+/// The in-process hot store.
+pub struct MemoryStore {
+    // A std-like mutex, because nothing awaits while it is held: a call is a few microseconds of pure code.
+    yard: Mutex<Yard>,
+    archive: Arc<dyn Archive>,
+    clock: Arc<dyn Clock>,
+    idle: IdleWorkers,
+    followers: Followers,
+    timers: Notify,
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore").field("runs", &self.yard.lock().len()).finish_non_exhaustive()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store. What the archive says is unfinished is given to it by [`HotStore::restore`].
+    pub fn new(archive: Arc<dyn Archive>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
+        Self {
+            yard: Mutex::new(Yard::new(limits)),
+            archive,
+            clock,
+            idle: IdleWorkers::default(),
+            followers: Followers::default(),
+            timers: Notify::new(),
+        }
+    }
+
+    /// Changes the yard, journals what that did, and answers once it is durable.
+    async fn durably<R>(
+        &self,
+        change: impl FnOnce(&mut Yard, Timestamp, &mut Vec<Event>) -> R + Send,
+    ) -> Result<R, StoreError> {
+        let (answer, written) = {
+            let mut yard = self.yard.lock();
+            let mut events = Vec::new();
+            let answer = change(&mut yard, self.clock.now(), &mut events);
+            let nudges = yard.take_nudges();
+            let written = (!events.is_empty()).then(|| {
+                let news = news(&events);
+                (self.archive.append(events), news)
+            });
+            drop(yard);
+            self.idle.wake(&nudges.queues);
+            if nudges.timers {
+                self.timers.notify_one();
+            }
+            (answer, written)
+        };
+        if let Some((ack, news)) = written {
+            ack.await?;
+            self.followers.tell(&news);
+        }
+        Ok(answer)
+    }
+}
+
+impl MemoryStore {
+    /// Waits for whatever was changed before: what is read now must not be lost by a crash a moment later.
+    async fn settled(&self) -> Result<(), StoreError> {
+        self.archive.append(Vec::new()).await
+    }
+}
+
+#[async_trait]
+impl HotStore for MemoryStore {
+    async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
+        self.yard.lock().learn(ir);
+        Ok(())
+    }
+
+    async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError> {
+        Ok(self.durably(|yard, now, out| yard.accept(run, now, out)).await??)
+    }
+
+    async fn step(
+        &self,
+        settlements: Vec<Settlement>,
+        want: &Want,
+    ) -> Result<(Vec<Settled>, Vec<Task>), StoreError> {
+        self.durably(|yard, now, out| {
+            let settled = settlements.into_iter().map(|one| yard.settle(one, now, out)).collect();
+            (settled, yard.claim(want, now, out))
+        })
+        .await
+    }
+
+    async fn work_ready(&self, want: &Want) {
+        let woken = self.idle.line_up(want.queues.clone());
+        // Something may have been queued between the caller's last look and lining up.
+        if self.yard.lock().has_work(want) {
+            return;
+        }
+        // The sender lives in this store; a closed channel means that the store is going away.
+        let _ = woken.await;
+    }
+
+    async fn heartbeat(
+        &self,
+        claims: &[ClaimRef],
+        lease: Option<Duration>,
+    ) -> Result<Vec<Standing>, StoreError> {
+        let mut yard = self.yard.lock();
+        let now = self.clock.now();
+        Ok(claims.iter().map(|claim| yard.heartbeat(claim, lease, now)).collect())
+    }
+
+    async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError> {
+        match self.durably(|yard, now, out| yard.command(run, command, now, out)).await? {
+            Some(answer) => Ok(answer?),
+            None => {
+                // It may have ended a moment ago: whoever looks it up in the archive now must find that.
+                self.settled().await?;
+                Err(StoreError::UnknownRun(run))
+            }
+        }
+    }
+
+    async fn run_of_approval(&self, approval: &ApprovalId) -> Result<Option<RunId>, StoreError> {
+        Ok(self.yard.lock().run_of_approval(approval))
+    }
+
+    async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError> {
+        self.durably(|yard, now, out| yard.restore(runs, now, out)).await
+    }
+
+    async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
+        self.durably(|yard, now, out| (yard.fire_due(now, out), yard.next_timer())).await
+    }
+
+    async fn timers_changed(&self) {
+        self.timers.notified().await;
+    }
+
+    async fn reclaim(&self) -> Result<usize, StoreError> {
+        self.durably(|yard, now, out| yard.reclaim(now, out)).await
+    }
+
+    async fn in_flight(&self, run: RunId) -> Result<bool, StoreError> {
+        let found = self.yard.lock().run(run).is_some();
+        if !found {
+            self.settled().await?;
+        }
+        Ok(found)
+    }
+
+    async fn snapshot(&self, run: RunId) -> Result<Option<Run>, StoreError> {
+        let found = self.yard.lock().run(run).cloned();
+        self.settled().await?;
+        Ok(found)
+    }
+
+    fn follow(&self, run: RunId) -> watch::Receiver<Change> {
+        self.followers.follow(run)
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
+        Ok(self.yard.lock().depths())
+    }
+
+    async fn size(&self) -> Result<Size, StoreError> {
+        let yard = self.yard.lock();
+        Ok(Size { runs: yard.len(), timers: yard.timers_len() })
+    }
+}

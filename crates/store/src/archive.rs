@@ -1,0 +1,164 @@
+//! What happened, for good.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use switchyard_core::error::RunError;
+use switchyard_core::run::{Event, RunStatus};
+use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp, time};
+
+use crate::StoreError;
+
+/// Resolves when what was handed over is durable.
+pub type Ack = BoxFuture<'static, Result<(), StoreError>>;
+
+/// Where history lives. The rows of runs and approvals are projections of the events, kept by [`Archive::append`].
+#[async_trait]
+pub trait Archive: Send + Sync + 'static {
+    /// Takes events of any runs, in order. Calls are committed in the order in which they are made, many at once;
+    /// an event that is already there (same run and seq) changes nothing. A gap in a run's seq is refused.
+    ///
+    /// An empty append is a barrier: it is acknowledged after everything that was handed over before it.
+    ///
+    /// Not an `async fn`: the place in the order is taken at the call, not at the first poll. After an error
+    /// nothing further is accepted, because later events may stand on the ones that were lost.
+    fn append(&self, events: Vec<Event>) -> Ack;
+
+    /// Events of a run with `seq > after`, in order, at most `limit`.
+    async fn events(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Newest first.
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError>;
+
+    /// Every run that has not ended, oldest first.
+    async fn unfinished(&self) -> Result<Vec<RunId>, StoreError>;
+
+    /// The run that was accepted with this idempotency key, and the hash of its body.
+    async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError>;
+
+    /// Keeps a definition's canonical text under its hash; durable at return.
+    async fn put_definition(&self, hash: Hash, canonical: Arc<str>) -> Result<(), StoreError>;
+
+    async fn definition(&self, hash: Hash) -> Result<Option<Arc<str>>, StoreError>;
+
+    /// Gives a definition a name; a new version unless the newest one is the same definition already.
+    async fn register_workflow(
+        &self,
+        name: &str,
+        definition: Hash,
+        at: Timestamp,
+    ) -> Result<WorkflowRecord, StoreError>;
+
+    /// A version of a workflow, or the newest.
+    async fn workflow(&self, name: &str, version: Option<u32>) -> Result<Option<WorkflowRecord>, StoreError>;
+
+    /// The newest version of every workflow, by name.
+    async fn workflows(&self) -> Result<Vec<WorkflowRecord>, StoreError>;
+
+    async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError>;
+
+    /// Newest first.
+    async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<ApprovalRecord>, StoreError>;
+
+    /// A remembered result that has not expired at `now`.
+    async fn cached(&self, scope: &str, key: &str, now: Timestamp) -> Result<Option<Payload>, StoreError>;
+
+    /// Remembers a result. Not awaited by the run that made it: a cache may forget.
+    async fn cache(
+        &self,
+        scope: &str,
+        key: &str,
+        value: Payload,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> Result<(), StoreError>;
+}
+
+/// A run as a list shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunRecord {
+    pub run_id: RunId,
+    pub workflow: Arc<str>,
+    pub workflow_version: Option<u32>,
+    pub definition: Hash,
+    pub status: RunStatus,
+    #[serde(serialize_with = "time::rfc3339::serialize")]
+    pub accepted_at: Timestamp,
+    #[serde(serialize_with = "time::rfc3339::option::serialize")]
+    pub ended_at: Option<Timestamp>,
+    pub parent: Option<RunId>,
+    pub error: Option<RunError>,
+    /// The seq of its newest event here.
+    pub last_seq: u64,
+}
+
+/// Which runs to list.
+#[derive(Clone, Debug, Default)]
+pub struct RunFilter {
+    pub status: Option<RunStatus>,
+    pub workflow: Option<String>,
+    /// Runs that another run started are left out unless asked for.
+    pub include_children: bool,
+    /// Only runs older than this one: the cursor of the page before.
+    pub before: Option<RunId>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Hand it back as `before` for the next page.
+    pub next: Option<RunId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkflowRecord {
+    pub name: String,
+    pub version: u32,
+    pub definition: Hash,
+    #[serde(serialize_with = "time::rfc3339::serialize")]
+    pub created_at: Timestamp,
+}
+
+/// An approval as a list shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ApprovalRecord {
+    pub approval: ApprovalId,
+    pub run: RunId,
+    pub node: Arc<str>,
+    pub status: ApprovalStatus,
+    pub approver: Option<Arc<str>>,
+    pub prompt: Option<Arc<str>>,
+    pub payload: Payload,
+    #[serde(serialize_with = "time::rfc3339::serialize")]
+    pub created_at: Timestamp,
+    #[serde(serialize_with = "time::rfc3339::option::serialize")]
+    pub timeout_at: Option<Timestamp>,
+    #[serde(serialize_with = "time::rfc3339::option::serialize")]
+    pub decided_at: Option<Timestamp>,
+    pub decided_by: Option<Arc<str>>,
+    pub comment: Option<Arc<str>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalStatus {
+    Pending,
+    Approved,
+    Rejected,
+    /// Nobody decided in time, and the policy was to fail.
+    TimedOut,
+    /// Its run was closed before anybody decided.
+    Cancelled,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ApprovalFilter {
+    pub run: Option<RunId>,
+    pub status: Option<ApprovalStatus>,
+}

@@ -1,0 +1,39 @@
+//! What can go wrong at a seam, split by what the caller can do about it.
+
+use switchyard_core::RunId;
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum StoreError {
+    /// The store cannot be reached or cannot write: nothing was changed, try again or give up.
+    #[error("{0}")]
+    Unavailable(String),
+
+    /// The folder or file belongs to a running process.
+    #[error("{path} is in use by process {pid}")]
+    InUse { path: String, pid: u32 },
+
+    #[error("there is no run {0}")]
+    UnknownRun(RunId),
+
+    /// A name that nothing answers to: a workflow, an approval, a payload.
+    #[error("there is no {kind} `{name}`")]
+    Unknown { kind: &'static str, name: String },
+
+    /// The request does not fit the state of what it is about.
+    #[error(transparent)]
+    Refused(#[from] switchyard_core::run::Refusal),
+
+    /// What is stored contradicts itself. Never repaired silently.
+    #[error("stored data is damaged: {0}")]
+    Corrupt(String),
+}
+
+impl StoreError {
+    pub fn unavailable(what: impl std::fmt::Display) -> Self {
+        Self::Unavailable(what.to_string())
+    }
+
+    pub fn unknown(kind: &'static str, name: impl std::fmt::Display) -> Self {
+        Self::Unknown { kind, name: name.to_string() }
+    }
+}

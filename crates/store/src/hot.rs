@@ -1,0 +1,93 @@
+//! What is in flight.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use switchyard_core::ir::Ir;
+use switchyard_core::run::{ClaimRef, Run, Settled, Settlement, Task};
+use switchyard_core::yard::{Acceptance, Command, NewRun, Standing};
+use switchyard_core::{ApprovalId, RunId, Timestamp};
+use tokio::sync::watch;
+
+use crate::StoreError;
+
+pub use switchyard_core::yard::{QueueDepth, Want};
+
+/// The newest of a run that is durable, for those who follow it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Of its newest event.
+    pub seq: u64,
+    pub ended: bool,
+}
+
+/// Where in-flight state lives. What a method has answered survives the loss of this process.
+///
+/// Time is the store's own: an embedded store asks the clock it was given, a distributed one its server.
+#[async_trait]
+pub trait HotStore: Send + Sync + 'static {
+    /// Makes a graph known, so that runs can be accepted on it.
+    async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError>;
+
+    /// Takes a run in.
+    async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError>;
+
+    /// The one call of the hot path: settles claims, releases what depended on them, claims what is next.
+    /// The answers to the settlements are in their order.
+    async fn step(
+        &self,
+        settlements: Vec<Settlement>,
+        want: &Want,
+    ) -> Result<(Vec<Settled>, Vec<Task>), StoreError>;
+
+    /// Returns when there may be something to claim; early is allowed, late is not.
+    async fn work_ready(&self, want: &Want);
+
+    /// Extends the leases of claims, and tells which of them still count.
+    async fn heartbeat(
+        &self,
+        claims: &[ClaimRef],
+        lease: Option<Duration>,
+    ) -> Result<Vec<Standing>, StoreError>;
+
+    /// Carries out a command on a run that is under way.
+    async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError>;
+
+    /// The run that waits for this approval.
+    async fn run_of_approval(&self, approval: &ApprovalId) -> Result<Option<RunId>, StoreError>;
+
+    /// Takes up runs from their histories: at start, after the loss of the store, for a retry.
+    /// Claims that were held are void. A run that is here already is left as it is.
+    async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError>;
+
+    /// One pass of the timer duty: fires what is due. How many fired, and when the next is due.
+    async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), StoreError>;
+
+    /// Returns when the next timer may have changed.
+    async fn timers_changed(&self);
+
+    /// One pass of the reclaim duty: takes back claims whose lease ran out. How many.
+    async fn reclaim(&self) -> Result<usize, StoreError>;
+
+    /// Whether a run is under way. One that is not has its end in the archive by the time of the answer.
+    async fn in_flight(&self, run: RunId) -> Result<bool, StoreError>;
+
+    /// The state of a run that is under way, as durable as everything that is answered.
+    async fn snapshot(&self, run: RunId) -> Result<Option<Run>, StoreError>;
+
+    /// Follows a run: the receiver holds what is newest since somebody began to follow.
+    fn follow(&self, run: RunId) -> watch::Receiver<Change>;
+
+    async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError>;
+
+    async fn size(&self) -> Result<Size, StoreError>;
+}
+
+/// How much is in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Size {
+    pub runs: usize,
+    pub timers: usize,
+}

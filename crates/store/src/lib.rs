@@ -1,0 +1,19 @@
+//! The two seams of Switchyard, in domain verbs.
+//!
+//! [`HotStore`] holds what is in flight, [`Archive`] holds what happened, [`Cas`] holds what is large. Each has an
+//! embedded and a distributed side; nothing above them knows which. No connection, transaction or driver type
+//! appears here.
+
+mod archive;
+mod cas;
+mod clock;
+mod error;
+mod hot;
+
+pub use archive::{
+    Ack, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, RunFilter, RunRecord, WorkflowRecord,
+};
+pub use cas::Cas;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::StoreError;
+pub use hot::{Change, HotStore, QueueDepth, Size, Want};
