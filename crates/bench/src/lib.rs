@@ -39,6 +39,7 @@ impl Workload {
 
 /// Sizes of the workloads. The defaults are those of the figures in the README.
 #[derive(Clone, Debug, ClapArgs)]
+#[group(skip)]
 pub struct Args {
     /// Workloads to run, all of them if none is named
     #[arg(value_enum)]

@@ -30,7 +30,7 @@ fn mistakes_are_shown_with_their_place_and_what_was_meant() {
         exit 2
         --- stdout
         --- stderr
-        nonsense.yaml:3:35: bad expression: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}, at its character 4
+        nonsense.yaml:3:35: bad expression: unexpected end of the expression, at its character 4
         nonsense.yaml:4:50: unknown node `fetsh`
           hint: did you mean `fetch`?
         nonsense.yaml:5:26: the nodes wait for each other in a cycle: one → two → one

@@ -122,7 +122,7 @@ fn a_failed_run_is_retried_from_what_failed() {
         exit 1
         --- stdout
         --- stderr
-        error: the run is succeeded: it cannot be retried
+        error: a run that is succeeded cannot be retried
     "#);
 }
 
@@ -196,7 +196,7 @@ fn a_run_is_paused_resumed_and_cancelled() {
         exit 1
         --- stdout
         --- stderr
-        error: the run is running: it cannot be resumed
+        error: a run that is running cannot be resumed
     "#);
     assert_transcript!(yard.transcript(&["runs", "cancel", &run, "--reason", "not needed"]), @r#"
         exit 0
@@ -208,7 +208,7 @@ fn a_run_is_paused_resumed_and_cancelled() {
         exit 1
         --- stdout
         --- stderr
-        error: the run is cancelled: it cannot be cancelled
+        error: a run that is cancelled cannot be cancelled
     "#);
     assert_transcript!(yard.transcript(&["runs", "watch", &run]), @r#"
         exit 1

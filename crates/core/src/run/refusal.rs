@@ -6,7 +6,7 @@ use super::RunStatus;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("the run is {}: it cannot be {verb}", .status.as_str())]
+    #[error("a run that is {} cannot be {verb}", .status.as_str())]
     WrongStatus { status: RunStatus, verb: &'static str },
 
     #[error("there is no node `{0}` in this run")]

@@ -44,7 +44,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { deliveries_max: 5, key_memory: Duration::from_secs(60) }
+        Self { deliveries_max: 10, key_memory: Duration::from_secs(60) }
     }
 }
 

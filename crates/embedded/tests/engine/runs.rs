@@ -124,7 +124,7 @@ async fn a_run_is_cancelled() {
     assert_eq!(view.status(), RunStatus::Cancelled);
     assert_eq!(view.error.unwrap().to_string(), "cancelled by ada: changed my mind (cancelled)");
     let again = yard.engine().cancel(run, "ada", "", true).await.unwrap_err();
-    assert_eq!(again.to_string(), "the run is cancelled: it cannot be cancelled");
+    assert_eq!(again.to_string(), "a run that is cancelled cannot be cancelled");
 }
 
 #[tokio::test]

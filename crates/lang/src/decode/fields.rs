@@ -58,7 +58,10 @@ impl<'a> Fields<'a> {
     ) -> Option<T> {
         if !self.has(name) {
             self.known.push(name);
-            self.problems.add_at_key(self.at, format!("missing field `{name}`"), None);
+            let slip = self.entries.iter().map(|(key, _)| key.text.as_str());
+            let slip = slip.into_iter().find(|text| suggest::nearest(text, [name]).is_some());
+            let hint = slip.map(|slip| format!("did you mean `{name}` by `{slip}`?"));
+            self.problems.add_at_key(self.at, format!("missing field `{name}`"), hint);
             return None;
         }
         self.optional(name, decode)

@@ -71,9 +71,16 @@ fn refuse_deep_text(source: &str) -> Result<(), BadExpr> {
     Ok(())
 }
 
+/// What the parser says, without its list of every token that it would have taken.
+fn for_people(message: &str) -> String {
+    let short = message.trim_start_matches("Syntax error:").split(" expecting {").next().unwrap_or_default();
+    let plain = short.replace("'<EOF>'", "end of the expression");
+    let plain = plain.replace("mismatched input", "unexpected").replace("extraneous input", "unexpected");
+    plain.trim().chars().take(200).collect()
+}
+
 fn syntax_error(errors: &ParseErrors) -> BadExpr {
     let Some(first) = errors.errors.first() else { return BadExpr::new("bad expression") };
     let (_, column) = first.pos;
-    let message: String = first.msg.chars().take(200).collect();
-    BadExpr::new(format!("bad expression: {}, at its character {}", message.trim(), column.max(1)))
+    BadExpr::new(format!("bad expression: {}, at its character {}", for_people(&first.msg), column.max(1)))
 }
