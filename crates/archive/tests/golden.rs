@@ -30,8 +30,9 @@ fn what_was_ever_stored_still_means_the_same() {
                 serde_json::from_str(line).unwrap_or_else(|e| panic!("{}: {e}\n{line}", path.display()))
             })
             .collect();
-        for (stored, expected) in kinds.iter().zip(today()) {
-            assert_eq!(*stored, expected, "{}", path.display());
+        assert!(!kinds.is_empty(), "{} is empty", path.display());
+        for (stored, line) in kinds.iter().zip(text.lines()) {
+            assert!(today().contains(stored), "{}: this means something else now:\n{line}", path.display());
         }
     }
 }

@@ -141,7 +141,10 @@ async fn close(yard: Embedded, mut signals: Signals) {
 
 /// Says that runs from before were taken up, `own` of which were asked for.
 pub(crate) fn tell_recovered(yard: &Embedded, own: usize) {
-    match yard.recovered().saturating_sub(own) {
+    for (run, error) in &yard.recovered().damaged {
+        output::tell(&format!("warning: {run} could not be taken up and is left as it is: {error}"));
+    }
+    match yard.recovered().runs.saturating_sub(own) {
         0 => {}
         1 => output::tell("took up 1 unfinished run from before, which goes on as well"),
         many => output::tell(&format!("took up {many} unfinished runs from before, which go on as well")),

@@ -20,7 +20,7 @@ use switchyard_archive::DataFolder;
 use switchyard_core::yard::Limits;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{
-    Engine, EngineError, Handlers, History, Payloads, WorkerPool, WorkerSettings, duties,
+    Engine, EngineError, Handlers, History, Payloads, Recovered, WorkerPool, WorkerSettings, duties,
 };
 use switchyard_store::{Clock, HotStore, StoreError, SystemClock};
 use switchyard_store_memory::MemoryStore;
@@ -58,7 +58,7 @@ impl Options {
 #[derive(Debug)]
 pub struct Embedded {
     engine: Engine,
-    recovered: usize,
+    recovered: Recovered,
     services: Arc<Services>,
     slots: usize,
     stop: CancellationToken,
@@ -107,9 +107,9 @@ impl Embedded {
         &self.engine
     }
 
-    /// How many unfinished runs were found.
-    pub fn recovered(&self) -> usize {
-        self.recovered
+    /// The unfinished runs that were found.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
     }
 
     /// Starts the worker and the duties. Tells what keeps the store from answering, as long as something does.

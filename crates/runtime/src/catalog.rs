@@ -28,7 +28,7 @@ pub enum CatalogError {
     Store(#[from] StoreError),
 }
 
-/// Programs kept compiled. Beyond this the oldest half goes, and is compiled again when needed.
+/// Programs kept compiled. Beyond this half of them go, and are compiled again when needed.
 const PROGRAMS_MAX: usize = 10_000;
 
 impl Catalog {

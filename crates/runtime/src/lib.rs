@@ -21,8 +21,8 @@ pub mod worker;
 
 pub use catalog::Catalog;
 pub use engine::{
-    Engine, EngineError, Follow, Fork, Forked, History, NodeView, PatchReport, PatchRequest, RunView,
-    Submission,
+    Engine, EngineError, Follow, Fork, Forked, History, NodeView, PatchReport, PatchRequest, Recovered,
+    RunView, Submission,
 };
 pub use handlers::{Handler, HandlerContext, Handlers};
 pub use payloads::Payloads;

@@ -89,7 +89,12 @@ impl HotStore for MemoryStore {
     }
 
     async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError> {
-        Ok(self.durably(|yard, now, out| yard.accept(run, now, out)).await??)
+        let accepted = self.durably(|yard, now, out| yard.accept(run, now, out)).await??;
+        if matches!(accepted, Acceptance::Existing(_)) {
+            // The one that came first may still be on its way to the disk.
+            self.settled().await?;
+        }
+        Ok(accepted)
     }
 
     async fn step(

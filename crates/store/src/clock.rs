@@ -1,4 +1,5 @@
-//! The injected clock. Nothing else in Switchyard asks what time it is.
+//! The injected clock: the time of runs comes from here and nowhere else. How long one execution may take is
+//! measured by the machine that executes it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

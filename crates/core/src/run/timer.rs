@@ -30,7 +30,7 @@ impl Run {
                 self.time_out_approval(ix, &request, now, out);
             }
             Waiting::Children(children) if children.plan.timeout_at.is_some_and(|at| at <= now) => {
-                let error = NodeError::retryable("timeout", "the runs that it started did not end in time");
+                let error = NodeError::permanent("timeout", "the runs that it started did not end in time");
                 self.fail_node(ix, error, now, out);
             }
             _ => return,

@@ -1,8 +1,9 @@
 //! Handing out tokens, and taking settlements.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
-use super::queue::BANDS;
+use super::queue::{BANDS, Token};
 use super::*;
 use crate::run::{Settled, Settlement, Task};
 
@@ -10,6 +11,7 @@ use crate::run::{Settled, Settlement, Task};
 #[derive(Clone, Debug)]
 pub struct Want {
     pub worker: Arc<str>,
+    /// Names of queues; one that ends in `*` stands for all that begin with what is before it.
     pub queues: Arc<[Arc<str>]>,
     pub max: usize,
     /// How long a claim lasts without a heartbeat. Without one it lasts as long as the process.
@@ -21,6 +23,19 @@ impl Want {
     pub fn nothing(worker: Arc<str>) -> Self {
         Self { worker, queues: [].into(), max: 0, lease: None }
     }
+
+    /// Whether tokens of this queue are wanted.
+    pub fn takes(&self, queue: &str) -> bool {
+        takes(&self.queues, queue)
+    }
+}
+
+/// Whether one of these names, or patterns, is that of the queue.
+pub fn takes(queues: &[Arc<str>], queue: &str) -> bool {
+    queues.iter().any(|name| match name.strip_suffix('*') {
+        Some(prefix) => queue.starts_with(prefix),
+        None => **name == *queue,
+    })
 }
 
 impl Yard {
@@ -37,31 +52,38 @@ impl Yard {
     pub fn claim(&mut self, want: &Want, now: Timestamp, out: &mut Vec<Event>) -> Vec<Task> {
         let mut tasks = Vec::new();
         for band in 0..BANDS {
-            for queue in want.queues.iter() {
-                while tasks.len() < want.max {
-                    let Some(token) = self.queues.get_mut(queue).and_then(|queue| queue.pop(band)) else {
-                        break;
-                    };
-                    if !self.is_valid(&token) {
-                        continue;
-                    }
-                    let claimed = self.act(token.run, now, out, |run, changes| {
-                        run.claim(token.node, &want.worker, now, changes)
-                    });
-                    if let Some(task) = claimed.flatten() {
-                        self.set_lease(&task, want.lease, now);
-                        tasks.push(task);
-                    }
+            while tasks.len() < want.max {
+                let Some(token) = self.pop(want, band) else { break };
+                if !self.is_valid(&token) {
+                    continue;
+                }
+                let claimed = self.act(token.run, now, out, |run, changes| {
+                    run.claim(token.node, &want.worker, now, changes)
+                });
+                if let Some(task) = claimed.flatten() {
+                    self.set_lease(&task, want.lease, now);
+                    tasks.push(task);
                 }
             }
         }
         tasks
+    }
+
+    fn pop(&mut self, want: &Want, band: usize) -> Option<Token> {
+        want.queues.iter().find_map(|name| match name.strip_suffix('*') {
+            None => self.queues.get_mut(name)?.pop(band),
+            Some(prefix) => {
+                let from = self.queues.range_mut::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+                let mut alike = from.take_while(|(queue, _)| queue.starts_with(prefix));
+                alike.find_map(|(_, queue)| queue.pop(band))
+            }
+        })
     }
 }
 
 impl Yard {
     /// Whether a claim might find something. Void tokens count: looking at them is how they go away.
     pub fn has_work(&self, want: &Want) -> bool {
-        want.queues.iter().any(|queue| self.queues.get(queue).is_some_and(|queue| !queue.is_empty()))
+        self.queues.iter().any(|(name, queue)| !queue.is_empty() && want.takes(name))
     }
 }

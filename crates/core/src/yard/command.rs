@@ -64,7 +64,7 @@ impl Yard {
             Command::Patch { .. } => Ok(()),
         });
         if retried {
-            self.drop_if_ended(id);
+            self.drop_if_ended(id, now, out);
         }
         answer
     }

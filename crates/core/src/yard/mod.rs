@@ -14,7 +14,7 @@ mod queue;
 mod restore;
 mod timer;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::run::{Accepted, Changes, ChildEnd, Effect, Event, Phase, Run};
 use crate::{ApprovalId, Hash, RunId, Timestamp};
 
 pub use accept::{Acceptance, NewRun};
-pub use claim::Want;
+pub use claim::{Want, takes};
 pub use command::Command;
 pub use lease::Standing;
 pub use queue::QueueDepth;
@@ -54,7 +54,7 @@ pub struct Yard {
     limits: Limits,
     irs: HashMap<Hash, Arc<Ir>>,
     runs: HashMap<RunId, Slot>,
-    queues: HashMap<Arc<str>, Queue>,
+    queues: BTreeMap<Arc<str>, Queue>,
     timers: BTreeSet<(Timestamp, RunId, TimerKey)>,
     leases: BTreeSet<(Timestamp, RunId, NodeIx, u32)>,
     approvals: HashMap<ApprovalId, RunId>,

@@ -94,18 +94,11 @@ impl Yard {
 
     /// Exact depths. Counts token by token, which is for people and gauges, not for the hot path.
     pub fn depths(&self) -> Vec<QueueDepth> {
-        let mut depths: Vec<QueueDepth> = self
-            .queues
-            .iter()
-            .map(|(name, queue)| {
-                let [high, normal, low] = queue
-                    .bands
-                    .each_ref()
-                    .map(|band| band.iter().filter(|token| self.is_valid(token)).count());
-                QueueDepth { queue: name.clone(), high, normal, low }
-            })
-            .collect();
-        depths.sort_by(|a, b| a.queue.cmp(&b.queue));
-        depths
+        let count = |(name, queue): (&Arc<str>, &Queue)| {
+            let [high, normal, low] =
+                queue.bands.each_ref().map(|band| band.iter().filter(|token| self.is_valid(token)).count());
+            QueueDepth { queue: name.clone(), high, normal, low }
+        };
+        self.queues.iter().map(count).collect()
     }
 }

@@ -44,11 +44,12 @@ impl Yard {
     }
 
     /// A restored run that turned out not to be retried leaves again.
-    pub(super) fn drop_if_ended(&mut self, id: RunId) {
+    pub(super) fn drop_if_ended(&mut self, id: RunId, now: Timestamp, out: &mut Vec<Event>) {
         if self.runs.get(&id).is_some_and(|slot| slot.run.is_ended())
             && let Some(slot) = self.runs.remove(&id)
+            && let Some(next) = self.leave_gate(&slot.run)
         {
-            let _ = self.leave_gate(&slot.run);
+            self.act(next, now, out, |run, changes| run.start(now, changes));
         }
     }
 }

@@ -203,7 +203,8 @@ impl World {
         let sketch = self.graphs[usize::from(graph) % self.graphs.len()].clone();
         let (id, ir) = (self.fresh_run(), sketch.ir());
         let mut accepted = Accepted::plain("sketch".into(), ir.hash, Payload::null());
-        accepted.concurrency = key.map(|key| Concurrency { key: format!("key{key}").into(), limit: 1 });
+        accepted.concurrency =
+            key.map(|key| Concurrency { key: format!("key{}", key % 2).into(), limit: 1 + u32::from(key) });
         self.drawn.insert(id, sketch);
         self.yard.accept(NewRun { id, accepted }, self.now, out).expect("a fresh run is accepted");
     }

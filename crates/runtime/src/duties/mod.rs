@@ -1,4 +1,4 @@
-//! Background duties: one file each, with a plain function for one pass that tests call.
+//! Background duties: one file each. What one pass does is a method of the hot store, which tests call.
 
 mod reclaim;
 mod timers;

@@ -21,6 +21,7 @@ pub use follow::Follow;
 pub use fork::{Fork, Forked};
 pub use history::History;
 pub use patch::{PatchReport, PatchRequest};
+pub use recover::Recovered;
 pub use submit::Submission;
 pub use view::{NodeView, RunView};
 

@@ -1,41 +1,58 @@
 //! Filling the hot store from the archive: the code that brings a process back is the code that brings a lost
 //! store back.
 
-use switchyard_core::run::Run;
+use switchyard_core::RunId;
+use switchyard_core::run::{Event, EventKind, Run, WaitFor};
 
 use super::{Engine, EngineError};
 
+/// What was found unfinished.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    pub runs: usize,
+    /// Runs that could not be taken up, and why. They are left as they are; the others go on.
+    pub damaged: Vec<(RunId, EngineError)>,
+}
+
 impl Engine {
-    /// Takes up every run that the archive says is unfinished. How many there were.
-    pub async fn recover(&self) -> Result<usize, EngineError> {
-        let unfinished = self.archive.unfinished().await?;
-        let mut runs: Vec<Run> = Vec::with_capacity(unfinished.len());
-        for id in unfinished {
+    /// Takes up every run that the archive says is unfinished.
+    pub async fn recover(&self) -> Result<Recovered, EngineError> {
+        let mut recovered = Recovered::default();
+        let mut runs: Vec<Run> = Vec::new();
+        for id in self.archive.unfinished().await? {
             let events = self.history().events(id, 0, None).await?;
-            runs.push(self.replay(&events).await?);
+            match self.replay(&events).await {
+                Ok(run) => runs.push(run),
+                Err(error) => {
+                    tracing::error!(run = %id, %error, "a run could not be taken up");
+                    recovered.damaged.push((id, error));
+                }
+            }
         }
-        let count = runs.len();
+        recovered.runs = runs.len();
         // All at once: a run that ends by being taken up must find its parent in place.
         self.hot.restore(runs).await?;
-        Ok(count)
+        Ok(recovered)
     }
 
     /// Like [`super::History::state`], with the compiled programs of the catalog instead of fresh ones.
-    async fn replay(&self, events: &[switchyard_core::run::Event]) -> Result<Run, EngineError> {
-        use switchyard_core::run::EventKind;
-        let mut irs = Vec::new();
+    async fn replay(&self, events: &[Event]) -> Result<Run, EngineError> {
+        let mut programs = Vec::new();
         for event in events {
             match &event.kind {
-                EventKind::RunAccepted(accepted) => irs.push(self.catalog.get(accepted.definition).await?),
-                EventKind::RunPatched(patched) => irs.push(self.catalog.get(patched.definition).await?),
+                EventKind::RunAccepted(accepted) => {
+                    programs.push(self.catalog.get(accepted.definition).await?)
+                }
+                EventKind::RunPatched(patched) => programs.push(self.catalog.get(patched.definition).await?),
                 // The graph of its children must be known before the next of them starts.
-                EventKind::NodeWaiting { on: switchyard_core::run::WaitFor::Children(plan), .. } => {
-                    drop(self.catalog.get(plan.definition).await?)
+                EventKind::NodeWaiting { on: WaitFor::Children(plan), .. } => {
+                    self.catalog.get(plan.definition).await?;
                 }
                 _ => {}
             }
         }
-        let find = |hash| irs.iter().find(|program| program.hash == hash).map(|program| program.ir.clone());
+        let find =
+            |hash| programs.iter().find(|program| program.hash == hash).map(|program| program.ir.clone());
         Ok(Run::replay(events, &find)?)
     }
 }

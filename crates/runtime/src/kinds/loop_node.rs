@@ -26,7 +26,7 @@ fn is_done(call: &Call<'_>, spec: &CompiledLoop, output: &Value) -> Result<bool,
     spec.until.eval_bool(&scope).map_err(|error| expression_error(&error))
 }
 
-/// Starts an iteration. A new attempt goes on counting: the limit is for the node, not for an attempt.
+/// Starts an iteration.
 async fn next(call: &Call<'_>, spec: &CompiledLoop, last: Value) -> Result<Done, NodeError> {
     if call.task.rounds >= spec.max_iterations {
         let message = format!("`until` is not true after {} iterations", call.task.rounds);

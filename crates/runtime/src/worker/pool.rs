@@ -28,7 +28,7 @@ pub struct WorkerSettings {
 
 /// Every type of task that the runtime itself can execute.
 const ALL_QUEUES: [&str; 8] =
-    ["builtin", "transform", "timer", "hitl", "flow", "http", "command", "function"];
+    ["builtin", "transform", "timer", "hitl", "flow", "http", "command", "function*"];
 
 impl WorkerSettings {
     /// For a worker in the same process as its store.
