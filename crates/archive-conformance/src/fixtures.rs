@@ -49,20 +49,7 @@ pub fn at(seq: u64) -> Timestamp {
 }
 
 pub fn acceptance() -> Accepted {
-    Accepted {
-        workflow: "enrich".into(),
-        workflow_version: None,
-        definition: Hash::of(b"enrich"),
-        input: Payload::null(),
-        queued: false,
-        idempotency: None,
-        concurrency: None,
-        deadline: None,
-        parallelism: None,
-        parent: None,
-        forked_from: None,
-        seeds: vec![],
-    }
+    Accepted::plain("enrich".into(), Hash::of(b"enrich"), Payload::null())
 }
 
 pub fn accepted() -> EventKind {

@@ -110,20 +110,8 @@ fn accepted(run: RunId) -> Event {
 }
 
 fn acceptance() -> Accepted {
-    Accepted {
-        workflow: "enrich-lead".into(),
-        workflow_version: Some(1),
-        definition: Hash([7; 32]),
-        input: Payload::from_value(&serde_json::json!({"company": "Switchyard Ltd", "country": "DE"})),
-        queued: false,
-        idempotency: None,
-        concurrency: None,
-        deadline: None,
-        parallelism: None,
-        parent: None,
-        forked_from: None,
-        seeds: vec![],
-    }
+    let input = Payload::from_value(&serde_json::json!({"company": "Switchyard Ltd", "country": "DE"}));
+    Accepted::plain("enrich-lead".into(), Hash([7; 32]), input)
 }
 
 fn history(run: RunId) -> Vec<Event> {

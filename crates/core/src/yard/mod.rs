@@ -33,6 +33,9 @@ use play::Play;
 use queue::Queue;
 use timer::TimerKey;
 
+/// Graphs that nobody holds any more are forgotten beyond this many.
+const IRS_KEPT: usize = 1_000;
+
 /// What the yard is told once.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -53,6 +56,7 @@ impl Default for Limits {
 pub struct Yard {
     limits: Limits,
     irs: HashMap<Hash, Arc<Ir>>,
+    irs_sweep_at: usize,
     runs: HashMap<RunId, Slot>,
     queues: BTreeMap<Arc<str>, Queue>,
     timers: BTreeSet<(Timestamp, RunId, TimerKey)>,
@@ -99,8 +103,12 @@ impl Yard {
         Self { limits, ..Self::default() }
     }
 
-    /// Makes a graph known.
+    /// Makes a graph known, for as long as anybody else holds it: a run, a program, a submission on its way.
     pub fn learn(&mut self, ir: Arc<Ir>) {
+        if self.irs.len() >= self.irs_sweep_at.max(IRS_KEPT) {
+            self.irs.retain(|_, ir| Arc::strong_count(ir) > 1);
+            self.irs_sweep_at = 2 * self.irs.len();
+        }
         self.irs.entry(ir.hash).or_insert(ir);
     }
 
@@ -249,5 +257,25 @@ impl Yard {
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::sketch::Sketch;
+
+    #[test]
+    fn graphs_that_nobody_holds_are_forgotten() {
+        let mut yard = Yard::default();
+        let held: Vec<Arc<Ir>> = (1..20).map(|length| Sketch::chain(length).ir()).collect();
+        for ir in &held {
+            yard.learn(ir.clone());
+        }
+        for i in 0..5_000 {
+            yard.learn(Sketch::new().node(&format!("n{i}"), &[]).ir());
+        }
+        assert!(yard.irs.len() <= 2 * IRS_KEPT, "{} graphs are kept", yard.irs.len());
+        assert!(held.iter().all(|ir| yard.irs.contains_key(&ir.hash)));
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Shared {
     pub(super) hot: Arc<dyn HotStore>,
     pub(super) services: Arc<Services>,
     pub(super) want: Want,
+    /// For a call that only settles.
+    pub(super) nothing: Want,
     /// No further claim.
     pub(super) stop: CancellationToken,
     /// Give back what is held.
@@ -80,6 +82,7 @@ impl WorkerPool {
         let shared = Arc::new(Shared {
             hot,
             services,
+            nothing: Want::nothing(settings.name.clone()),
             want,
             stop: CancellationToken::new(),
             hand_back: CancellationToken::new(),

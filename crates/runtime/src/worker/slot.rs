@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_core::run::{ClaimRef, Settled, Settlement, Task, TaskOutcome};
-use switchyard_store::{StoreError, Want};
+use switchyard_store::StoreError;
 
 use super::keeper::Holding;
 use super::pool::Shared;
@@ -30,8 +30,7 @@ impl Slot {
             if stopping && done.is_none() {
                 return;
             }
-            let nothing = Want::nothing(self.shared.want.worker.clone());
-            let want = if stopping { &nothing } else { &self.shared.want };
+            let want = if stopping { &self.shared.nothing } else { &self.shared.want };
             match self.shared.hot.step(done.iter().cloned().collect(), want).await {
                 Ok((settled, tasks)) => {
                     self.note(done.take(), &settled);
