@@ -21,6 +21,7 @@ pub mod fixtures;
 pub mod idempotency;
 pub mod reopen;
 pub mod runs;
+pub mod schedules;
 pub mod workflows;
 
 use std::sync::Arc;
@@ -60,6 +61,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
     idempotency::all(backend).await;
     reopen::all(backend).await;
     runs::all(backend).await;
+    schedules::all(backend).await;
     workflows::all(backend).await;
 }
 
@@ -67,7 +69,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
 #[macro_export]
 macro_rules! archive_tests {
     ($backend:expr) => {
-        $crate::archive_tests!($backend; append approvals cache definitions idempotency reopen runs workflows);
+        $crate::archive_tests!($backend; append approvals cache definitions idempotency reopen runs schedules workflows);
     };
     ($backend:expr; $($group:ident)*) => {
         $(

@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{approvals, bench, completions, patch, run, runs, schema, validate, workflows};
+use crate::commands::{
+    approvals, bench, completions, patch, run, runs, schedules, schema, validate, workflows,
+};
 use crate::settings::Settings;
 
 const EXIT_CODES: &str = "\
@@ -39,6 +41,8 @@ pub(crate) enum Command {
     Patch(patch::Command),
     #[command(subcommand)]
     Workflows(workflows::Command),
+    #[command(subcommand)]
+    Schedules(schedules::Command),
     Bench(bench::Args),
     Completions(completions::Args),
 }

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod patch;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod schedules;
 pub(crate) mod schema;
 pub(crate) mod validate;
 pub(crate) mod workflows;
@@ -27,6 +28,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Approvals(command) => approvals::execute(command, settings).await,
         Command::Patch(command) => patch::execute(command, settings).await,
         Command::Workflows(command) => workflows::execute(command, settings).await,
+        Command::Schedules(command) => schedules::execute(command, settings).await,
         Command::Bench(args) => bench::execute(&args).await,
         Command::Completions(args) => completions::execute(&args),
     }

@@ -7,6 +7,7 @@
 //! - [`run`]: one run: events, the transition table, commands
 //! - [`yard`]: many runs with their queues, timers, leases and concurrency keys
 //! - [`retry`]: when to try again
+//! - [`schedule`]: when to start by itself
 
 pub mod error;
 pub mod ids;
@@ -14,6 +15,7 @@ pub mod ir;
 pub mod payload;
 pub mod retry;
 pub mod run;
+pub mod schedule;
 pub mod time;
 pub mod yard;
 

@@ -40,6 +40,17 @@ impl fmt::Display for Timestamp {
     }
 }
 
+impl std::str::FromStr for Timestamp {
+    type Err = crate::ids::InvalidId;
+
+    /// From RFC 3339.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let moment = text.trim().parse::<jiff::Timestamp>();
+        let moment = moment.map_err(|_| crate::ids::InvalidId { text: text.to_owned(), expected: "time" })?;
+        Ok(Self(moment.as_millisecond()))
+    }
+}
+
 /// `#[serde(with = "switchyard_core::time::rfc3339")]`: for documents that people and other programs read.
 pub mod rfc3339 {
     use super::Timestamp;

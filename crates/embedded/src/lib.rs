@@ -118,6 +118,7 @@ impl Embedded {
         let clock = self.engine.clock().clone();
         let mut duties = JoinSet::new();
         duties.spawn(duties::keep_time(hot.clone(), clock.clone(), self.stop.clone()));
+        duties.spawn(duties::keep_schedules(self.engine.clone(), self.stop.clone()));
         duties.spawn(duties::reclaim_forever(hot.clone(), clock, RECLAIM_EVERY, self.stop.clone()));
         let pool = WorkerPool::start(hot, self.services.clone(), &WorkerSettings::embedded(self.slots));
         let trouble = pool.trouble();

@@ -21,7 +21,7 @@ pub mod worker;
 
 pub use catalog::Catalog;
 pub use engine::{
-    Engine, EngineError, Follow, Fork, Forked, History, NodeView, PatchReport, PatchRequest, Recovered,
+    Engine, EngineError, Follow, Fork, Forked, History, NodeView, Pass, PatchReport, PatchRequest, Recovered,
     RunView, Submission,
 };
 pub use handlers::{Handler, HandlerContext, Handlers};

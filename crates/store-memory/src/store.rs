@@ -1,6 +1,6 @@
 //! [`HotStore`] over the yard.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,6 +24,8 @@ pub struct MemoryStore {
     idle: IdleWorkers,
     followers: Followers,
     timers: Notify,
+    /// Why the archive took no more. From then on this store is ahead of what is kept, and answers nothing.
+    failed: OnceLock<StoreError>,
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -42,6 +44,7 @@ impl MemoryStore {
             idle: IdleWorkers::default(),
             followers: Followers::default(),
             timers: Notify::new(),
+            failed: OnceLock::new(),
         }
     }
 
@@ -50,6 +53,7 @@ impl MemoryStore {
         &self,
         change: impl FnOnce(&mut Yard, Timestamp, &mut Vec<Event>) -> R + Send,
     ) -> Result<R, StoreError> {
+        self.check()?;
         let (answer, written) = {
             let mut yard = self.yard.lock();
             let mut events = Vec::new();
@@ -67,7 +71,7 @@ impl MemoryStore {
             (answer, written)
         };
         if let Some((ack, news)) = written {
-            ack.await?;
+            self.acknowledged(ack.await)?;
             self.followers.tell(&news);
         }
         Ok(answer)
@@ -77,7 +81,17 @@ impl MemoryStore {
 impl MemoryStore {
     /// Waits for whatever was changed before: what is read now must not be lost by a crash a moment later.
     async fn settled(&self) -> Result<(), StoreError> {
-        self.archive.append(Vec::new()).await
+        self.check()?;
+        self.acknowledged(self.archive.append(Vec::new()).await)
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// One failed write is the end: what is in memory can no longer be rebuilt (I12).
+    fn acknowledged(&self, ack: Result<(), StoreError>) -> Result<(), StoreError> {
+        ack.inspect_err(|error| drop(self.failed.set(error.clone())))
     }
 }
 

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use switchyard_core::error::RunError;
 use switchyard_core::run::{Event, RunStatus};
+use switchyard_core::schedule::Schedule;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp, time};
 
 use crate::StoreError;
@@ -59,6 +60,27 @@ pub trait Archive: Send + Sync + 'static {
 
     /// The newest version of every workflow, by name.
     async fn workflows(&self) -> Result<Vec<WorkflowRecord>, StoreError>;
+
+    /// Keeps a schedule under its name, instead of the one that had it.
+    async fn put_schedule(&self, record: ScheduleRecord) -> Result<(), StoreError>;
+
+    /// Whether there was one.
+    async fn remove_schedule(&self, name: &str) -> Result<bool, StoreError>;
+
+    /// Moves a schedule on to its next tick, if it still stands at the one that was seen. Whether it did: of
+    /// several servers, one.
+    async fn advance_schedule(
+        &self,
+        name: &str,
+        seen: Option<Timestamp>,
+        next: Option<Timestamp>,
+        last_run: Option<RunId>,
+    ) -> Result<bool, StoreError>;
+
+    async fn schedule(&self, name: &str) -> Result<Option<ScheduleRecord>, StoreError>;
+
+    /// By name.
+    async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError>;
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError>;
 
@@ -123,6 +145,18 @@ pub struct WorkflowRecord {
     pub definition: Hash,
     #[serde(serialize_with = "time::rfc3339::serialize")]
     pub created_at: Timestamp,
+}
+
+/// A schedule and where it stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScheduleRecord {
+    #[serde(flatten)]
+    pub schedule: Schedule,
+    /// The next tick; none if it never comes again.
+    #[serde(serialize_with = "time::rfc3339::option::serialize")]
+    pub next_at: Option<Timestamp>,
+    /// Of its newest tick.
+    pub last_run: Option<RunId>,
 }
 
 /// An approval as a list shows it.

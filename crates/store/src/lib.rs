@@ -11,7 +11,8 @@ mod error;
 mod hot;
 
 pub use archive::{
-    Ack, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, RunFilter, RunRecord, WorkflowRecord,
+    Ack, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, RunFilter, RunRecord, ScheduleRecord,
+    WorkflowRecord,
 };
 pub use cas::Cas;
 pub use clock::{Clock, ManualClock, SystemClock};

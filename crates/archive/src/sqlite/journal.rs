@@ -8,7 +8,7 @@ use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
 use switchyard_store::WorkflowRecord;
 
-use super::{project, read};
+use super::{project, read, schedules};
 
 /// Something to make durable.
 #[derive(Debug)]
@@ -17,6 +17,7 @@ pub(super) enum Work {
     Definition { hash: Hash, canonical: Arc<str> },
     Workflow { name: String, definition: Hash, at: Timestamp },
     Cache { scope: String, key: String, value: Payload, now: Timestamp, expires_at: Timestamp },
+    Schedule(schedules::Change),
 }
 
 impl Work {
@@ -24,7 +25,7 @@ impl Work {
     pub(super) fn weight(&self) -> usize {
         match self {
             Self::Append(events) => events.len(),
-            Self::Definition { .. } | Self::Workflow { .. } | Self::Cache { .. } => 1,
+            Self::Definition { .. } | Self::Workflow { .. } | Self::Cache { .. } | Self::Schedule(_) => 1,
         }
     }
 }
@@ -33,6 +34,8 @@ impl Work {
 pub(super) enum Answer {
     Done,
     Workflow(WorkflowRecord),
+    /// Whether there was anything to change.
+    Changed(bool),
 }
 
 /// Why a transaction cannot be finished.
@@ -131,6 +134,7 @@ impl<'c> Journal<'c> {
             Work::Cache { scope, key, value, now, expires_at } => {
                 self.cache(scope, key, value, *now, *expires_at)?;
             }
+            Work::Schedule(change) => return schedules::change(self.conn, change).map(Answer::Changed),
         }
         Ok(Answer::Done)
     }

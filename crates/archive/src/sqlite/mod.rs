@@ -12,6 +12,7 @@ mod migrations;
 mod project;
 mod read;
 mod rows;
+mod schedules;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ use rusqlite::{Connection, OpenFlags};
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApprovalFilter, ApprovalRecord, Archive, Page, RunFilter, RunRecord, StoreError, WorkflowRecord,
+    Ack, ApprovalFilter, ApprovalRecord, Archive, Page, RunFilter, RunRecord, ScheduleRecord, StoreError,
+    WorkflowRecord,
 };
 
 use crate::folder::FolderLock;
@@ -77,6 +79,10 @@ impl SqliteArchive {
         let conn = connect(&path, Access::Read).map_err(|e| cannot_open(&path, &e))?;
         migrations::check_current(&conn, &path)?;
         Ok(Self { readers: Arc::new(Readers::new(path)), writer: None })
+    }
+
+    async fn change_schedule(&self, change: schedules::Change) -> Result<bool, StoreError> {
+        Ok(matches!(self.write(Work::Schedule(change)).await?, Answer::Changed(true)))
     }
 
     fn writer(&self) -> Result<&Writer, StoreError> {
@@ -176,7 +182,7 @@ impl Archive for SqliteArchive {
     ) -> Result<WorkflowRecord, StoreError> {
         match self.write(Work::Workflow { name: name.to_owned(), definition, at }).await? {
             Answer::Workflow(record) => Ok(record),
-            Answer::Done => {
+            Answer::Done | Answer::Changed(_) => {
                 Err(StoreError::Corrupt(format!("workflow `{name}` was written without a version")))
             }
         }
@@ -189,6 +195,33 @@ impl Archive for SqliteArchive {
 
     async fn workflows(&self) -> Result<Vec<WorkflowRecord>, StoreError> {
         self.readers.ask(read::workflows).await
+    }
+
+    async fn put_schedule(&self, record: ScheduleRecord) -> Result<(), StoreError> {
+        self.change_schedule(schedules::Change::Put(Box::new(record))).await.map(|_| ())
+    }
+
+    async fn remove_schedule(&self, name: &str) -> Result<bool, StoreError> {
+        self.change_schedule(schedules::Change::Remove { name: name.to_owned() }).await
+    }
+
+    async fn advance_schedule(
+        &self,
+        name: &str,
+        seen: Option<Timestamp>,
+        next: Option<Timestamp>,
+        last_run: Option<RunId>,
+    ) -> Result<bool, StoreError> {
+        self.change_schedule(schedules::Change::Advance { name: name.to_owned(), seen, next, last_run }).await
+    }
+
+    async fn schedule(&self, name: &str) -> Result<Option<ScheduleRecord>, StoreError> {
+        let name = name.to_owned();
+        self.readers.ask(move |conn| schedules::by_name(conn, &name)).await
+    }
+
+    async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
+        self.readers.ask(schedules::all).await
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError> {

@@ -31,7 +31,7 @@ impl From<rusqlite::Error> for Unread {
     }
 }
 
-type Answer<T> = Result<T, Unread>;
+pub(super) type Answer<T> = Result<T, Unread>;
 
 /// Connections that nobody uses at the moment. More are opened when these do not suffice.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Readers {
     }
 }
 
-fn list<T>(
+pub(super) fn list<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
@@ -101,7 +101,7 @@ fn list<T>(
     Ok(found)
 }
 
-fn one<T>(
+pub(super) fn one<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,

@@ -7,4 +7,5 @@ mod interrupted;
 mod patch;
 mod run;
 mod runs;
+mod schedules;
 mod store;

@@ -6,5 +6,6 @@ mod docs;
 mod examples;
 mod patches;
 mod runs;
+mod schedules;
 mod support;
 mod waits;

@@ -7,6 +7,7 @@ mod fork;
 mod history;
 mod patch;
 mod recover;
+mod schedules;
 mod submit;
 mod view;
 
@@ -22,6 +23,7 @@ pub use fork::{Fork, Forked};
 pub use history::History;
 pub use patch::{PatchReport, PatchRequest};
 pub use recover::Recovered;
+pub use schedules::Pass;
 pub use submit::Submission;
 pub use view::{NodeView, RunView};
 

@@ -1,0 +1,77 @@
+//! The rows of schedules: written in the writer's transactions, read like everything else.
+
+use rusqlite::{Connection, Row, params};
+use switchyard_core::schedule::Schedule;
+use switchyard_core::{RunId, Timestamp};
+use switchyard_store::{ScheduleRecord, StoreError};
+
+use super::journal::Failure;
+use super::read::{Answer, Unread, list, one};
+
+const COLUMNS: &str = "spec, next_at, last_run";
+
+/// A change to the schedules.
+#[derive(Debug)]
+pub(super) enum Change {
+    Put(Box<ScheduleRecord>),
+    Remove {
+        name: String,
+    },
+    /// Only if nobody has moved it on before.
+    Advance {
+        name: String,
+        seen: Option<Timestamp>,
+        next: Option<Timestamp>,
+        last_run: Option<RunId>,
+    },
+}
+
+/// Whether anything was changed.
+pub(super) fn change(conn: &Connection, change: &Change) -> Result<bool, Failure> {
+    let changed = match change {
+        Change::Put(record) => conn
+            .prepare_cached(
+                "INSERT INTO schedules (name, spec, next_at, last_run) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (name) DO UPDATE SET spec = ?2, next_at = ?3, last_run = ?4",
+            )?
+            .execute(params![
+                &*record.schedule.name,
+                serde_json::to_string(&record.schedule)?,
+                record.next_at.map(Timestamp::as_millis),
+                record.last_run.map(|run| run.to_string()),
+            ])?,
+        Change::Remove { name } => {
+            conn.prepare_cached("DELETE FROM schedules WHERE name = ?1")?.execute([name])?
+        }
+        Change::Advance { name, seen, next, last_run } => conn
+            .prepare_cached(
+                "UPDATE schedules SET next_at = ?3, last_run = coalesce(?4, last_run)
+                 WHERE name = ?1 AND next_at IS ?2",
+            )?
+            .execute(params![
+                name,
+                seen.map(Timestamp::as_millis),
+                next.map(Timestamp::as_millis),
+                last_run.map(|run| run.to_string()),
+            ])?,
+    };
+    Ok(changed > 0)
+}
+
+pub(super) fn all(conn: &Connection) -> Answer<Vec<ScheduleRecord>> {
+    list(conn, &format!("SELECT {COLUMNS} FROM schedules ORDER BY name"), [], record)
+}
+
+pub(super) fn by_name(conn: &Connection, name: &str) -> Answer<Option<ScheduleRecord>> {
+    one(conn, &format!("SELECT {COLUMNS} FROM schedules WHERE name = ?1"), [name], record)
+}
+
+fn record(row: &Row<'_>) -> Answer<ScheduleRecord> {
+    let (spec, next_at, last_run): (String, Option<i64>, Option<String>) =
+        (row.get(0)?, row.get(1)?, row.get(2)?);
+    let damaged =
+        |what: &dyn std::fmt::Display| Unread::Store(StoreError::Corrupt(format!("a schedule: {what}")));
+    let schedule: Schedule = serde_json::from_str(&spec).map_err(|error| damaged(&error))?;
+    let last_run = last_run.map(|run| run.parse::<RunId>()).transpose().map_err(|error| damaged(&error))?;
+    Ok(ScheduleRecord { schedule, next_at: next_at.map(Timestamp::from_millis), last_run })
+}

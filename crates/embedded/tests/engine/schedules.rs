@@ -1,0 +1,120 @@
+//! Schedules: one start a tick, overlap, catch-up, pause, backfill.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use switchyard_core::run::RunStatus;
+use switchyard_core::schedule::{CatchUp, Overlap, Schedule};
+use switchyard_core::yard::Acceptance;
+use switchyard_core::{Payload, Timestamp};
+use switchyard_store::ManualClock;
+
+use crate::support::{Seen, TestYard, program};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn hourly() -> Schedule {
+    Schedule {
+        name: "hourly".into(),
+        workflow: "report".into(),
+        version: None,
+        input: Payload::from_value(&json!({"n": 1})),
+        cron: "0 * * * *".into(),
+        time_zone: "Europe/Berlin".into(),
+        jitter: Duration::ZERO,
+        overlap: Overlap::Skip,
+        catch_up: CatchUp::Last,
+        paused: false,
+    }
+}
+
+/// Nobody works, so that a test makes every pass itself. It is five minutes to the hour.
+async fn yard(workflow: &str) -> (TestYard, ManualClock) {
+    let clock = ManualClock::starting_at(Timestamp::from_millis(1_767_225_300_000));
+    let yard = TestYard::idle(|options| options.clock = Arc::new(clock.clone())).await;
+    let program = program(workflow);
+    yard.engine().catalog().add(program.clone()).await.unwrap();
+    let now = Timestamp::from_millis(0);
+    yard.engine().archive().register_workflow("report", program.hash, now).await.unwrap();
+    (yard, clock)
+}
+
+const QUICK: &str = "name: report\nnodes:\n  a: { type: transform, value: '${{ input.n }}' }\n";
+
+#[tokio::test]
+async fn a_tick_is_started_once_by_however_many_servers() {
+    let (yard, clock) = yard(QUICK).await;
+    yard.engine().put_schedule(hourly()).await.unwrap();
+    assert!(yard.engine().start_due().await.unwrap().started.is_empty());
+    clock.advance(HOUR);
+    let before = yard.engine().schedule("hourly").await.unwrap();
+    let first = yard.engine().start_due().await.unwrap().started;
+    assert_eq!(first.len(), 1);
+    assert!(yard.engine().start_due().await.unwrap().started.is_empty());
+    // A server that crashed after the start and before noting it sees the schedule as it was.
+    yard.engine().archive().put_schedule(before).await.unwrap();
+    assert_eq!(yard.engine().start_due().await.unwrap().started, first, "the same tick is the same run");
+    yard.embedded.work();
+    assert_eq!(yard.end(first[0]).await.output(), json!(1));
+}
+
+#[tokio::test]
+async fn a_run_that_takes_long_meets_the_next_tick() {
+    for (overlap, expected) in [(Overlap::Skip, 1), (Overlap::Queue, 2), (Overlap::Allow, 2)] {
+        let (yard, clock) = yard(QUICK).await;
+        yard.engine().put_schedule(Schedule { overlap, ..hourly() }).await.unwrap();
+        let mut started = Vec::new();
+        for _ in 0..2 {
+            clock.advance(HOUR);
+            started.extend(yard.engine().start_due().await.unwrap().started);
+        }
+        assert_eq!(started.len(), expected, "{overlap:?}");
+        if overlap == Overlap::Queue {
+            assert_eq!(yard.view(started[1]).await.status(), RunStatus::Queued);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_paused_schedule_starts_nothing_and_makes_up_for_nothing() {
+    let (yard, clock) = yard(QUICK).await;
+    yard.engine().put_schedule(Schedule { catch_up: CatchUp::All, ..hourly() }).await.unwrap();
+    yard.engine().pause_schedule("hourly", true).await.unwrap();
+    clock.advance(HOUR * 5);
+    assert!(yard.engine().start_due().await.unwrap().started.is_empty());
+    yard.engine().pause_schedule("hourly", false).await.unwrap();
+    assert!(yard.engine().start_due().await.unwrap().started.is_empty());
+    clock.advance(HOUR);
+    assert_eq!(yard.engine().start_due().await.unwrap().started.len(), 1);
+}
+
+#[tokio::test]
+async fn a_backfill_starts_what_was_not_started() {
+    let (yard, clock) = yard(QUICK).await;
+    yard.engine().put_schedule(Schedule { overlap: Overlap::Allow, ..hourly() }).await.unwrap();
+    clock.advance(HOUR);
+    let regular = yard.engine().start_due().await.unwrap().started[0];
+    let now = Timestamp::from_millis(1_767_225_300_000).plus(HOUR);
+    let filled =
+        yard.engine().backfill("hourly", Timestamp::from_millis(1_767_225_300_000 - 7_200_000), now).await;
+    let filled = filled.unwrap();
+    assert_eq!(filled.len(), 3);
+    assert_eq!(filled[2].1, Acceptance::Existing(regular));
+    assert!(matches!(filled[0].1, Acceptance::New(_)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused() {
+    let (yard, _) = yard(QUICK).await;
+    for (schedule, expected) in [
+        (Schedule { cron: "every hour".into(), ..hourly() }, "5 fields"),
+        (Schedule { time_zone: "Mars/Olympus".into(), ..hourly() }, "Mars/Olympus"),
+        (Schedule { workflow: "nothing".into(), ..hourly() }, "no workflow `nothing`"),
+        (Schedule { name: "a b".into(), ..hourly() }, "not a name"),
+    ] {
+        let refused = yard.engine().put_schedule(schedule).await.unwrap_err().to_string();
+        assert!(refused.contains(expected), "{refused}");
+    }
+    assert!(yard.engine().archive().schedules().await.unwrap().is_empty());
+}
