@@ -13,3 +13,13 @@ async fn greet_greets() {
     let refused = greet::greet_in(folder.path(), String::new()).await.unwrap_err().to_string();
     assert!(refused.contains("whom shall I greet? (no_name)"), "{refused}");
 }
+
+#[test]
+fn the_readme_shows_lines_of_the_example() {
+    let readme = include_str!("../../../../README.md");
+    let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let example: Vec<&str> = include_str!("../../examples/greet.rs").lines().map(str::trim).collect();
+    for line in shown.lines().map(str::trim) {
+        assert!(example.contains(&line), "{line}");
+    }
+}

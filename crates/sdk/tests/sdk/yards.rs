@@ -1,6 +1,7 @@
 //! A yard and its folder: names, versions, keys, what is refused.
 
 use serde_json::{Value, json};
+use switchyard_sdk::testing::TestYard;
 use switchyard_sdk::{Error, Program, SubmitOptions, Workflow, Yard};
 use tempfile::TempDir;
 
@@ -66,4 +67,11 @@ async fn a_folder_is_for_one_yard_at_a_time() {
     assert!(refused.to_string().contains("in use by process"), "{refused}");
     yard.shut_down().await;
     Yard::builder(folder.path()).open().await.unwrap().shut_down().await;
+}
+
+#[tokio::test]
+async fn a_function_with_a_queue_of_its_own_is_executed_here_too() {
+    let text = "name: t\nnodes:\n  n: { type: function, function: own, queue: gpu }\n";
+    let run = TestYard::new().handler("own", |_: (), _| async { Ok(1) }).start(text, ()).await.unwrap();
+    assert_eq!(run.run_to_end::<u8>().await.unwrap().output(), Ok(1));
 }
