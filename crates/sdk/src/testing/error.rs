@@ -23,7 +23,7 @@ pub enum TestError {
         waits: String,
     },
 
-    /// A handler did not return within half a minute of real time.
+    /// A handler did not return within the test's patience, which is real time.
     #[error("{run} does not come to rest: {runs}")]
     Busy {
         /// Which run.

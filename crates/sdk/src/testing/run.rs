@@ -13,9 +13,6 @@ use super::yard::Setup;
 use super::{Seen, TestError, calm};
 use crate::{NodeState, RunOutcome, Yard, outcome};
 
-/// A handler that takes longer than this hangs: the test says so instead of hanging too.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// A run in a yard of its own, whose clock stands still until it is moved.
 #[derive(Debug)]
 pub struct TestRun {
@@ -115,7 +112,7 @@ impl TestRun {
     }
 
     async fn settle(&self) -> Result<Option<Timestamp>, TestError> {
-        match tokio::time::timeout(PATIENCE, calm::settle(self.yard.engine())).await {
+        match tokio::time::timeout(self.setup.patience, calm::settle(self.yard.engine())).await {
             Ok(next) => Ok(next?),
             Err(_) => {
                 let runs = nodes(&self.yard.view(self.run).await?, NodeState::Running);

@@ -16,6 +16,9 @@ use crate::{Context, HandlerError, Workflow, Yard, YardBuilder};
 /// 2026-01-01T00:00:00Z.
 const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
+/// A handler that takes longer than this hangs: the test says so instead of hanging too.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A yard for one test: its handlers, and the moment at which its clock stands.
 #[derive(Debug)]
 #[must_use = "nothing happens until `start`"]
@@ -23,6 +26,7 @@ pub struct TestYard {
     builder: YardBuilder,
     workflows: Vec<Workflow>,
     now: Timestamp,
+    patience: Duration,
 }
 
 impl Default for TestYard {
@@ -35,7 +39,7 @@ impl TestYard {
     /// Without handlers, at the beginning of 2026.
     pub fn new() -> Self {
         // The folder is made when the run starts, so that this cannot fail.
-        Self { builder: Yard::builder(""), workflows: Vec::new(), now: START }
+        Self { builder: Yard::builder(""), workflows: Vec::new(), now: START, patience: PATIENCE }
     }
 
     /// Adds a handler, as [`YardBuilder::handler`] does.
@@ -62,6 +66,12 @@ impl TestYard {
         self
     }
 
+    /// How long handlers may really take before the test gives up with [`TestError::Busy`]: 30 seconds unless said.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// Opens the yard and submits the run under test.
     pub async fn start(
         self,
@@ -70,7 +80,7 @@ impl TestYard {
     ) -> Result<TestRun, TestError> {
         let folder = tempfile::tempdir().map_err(TestError::Folder)?;
         let clock = ManualClock::starting_at(self.now);
-        let setup = Setup { builder: self.builder, clock };
+        let setup = Setup { builder: self.builder, clock, patience: self.patience };
         let yard = setup.open(folder.path()).await?;
         for workflow in self.workflows {
             yard.register_workflow(workflow).await?;
@@ -85,6 +95,7 @@ impl TestYard {
 pub(super) struct Setup {
     builder: YardBuilder,
     pub(super) clock: ManualClock,
+    pub(super) patience: Duration,
 }
 
 impl Setup {

@@ -24,8 +24,8 @@ pub use builder::YardBuilder;
 
 /// An open data folder in which this process works.
 ///
-/// Leave it with [`Yard::shut_down`]. A yard that is dropped instead loses nothing either, but what it started may
-/// hold the folder until the tokio runtime ends.
+/// Leave it with [`Yard::shut_down`]. A yard that is dropped instead loses nothing either, but what it started
+/// holds the folder until the tokio runtime ends.
 #[derive(Debug)]
 pub struct Yard {
     embedded: Embedded,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchyard_sdk::testing::{TestError, TestYard};
-use switchyard_sdk::{NodeState, RunStatus, SubmitOptions, Timestamp};
+use switchyard_sdk::{HandlerError, NodeState, RunStatus, SubmitOptions, Timestamp};
 use tokio::sync::Notify;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -76,24 +76,37 @@ nodes:
     assert_eq!(run.now().since(before), 2 * HOUR, "two at once, then the third");
 }
 
+const SLOW: &str =
+    "name: t\ndeadline: 1h\nnodes:\n  slow: { type: function, function: slow, timeout: 10h }\n";
+
+/// A yard with a handler that never returns, and news of its beginning.
+fn hanging() -> (TestYard, Arc<Notify>) {
+    let begun = Arc::new(Notify::new());
+    let tell = begun.clone();
+    let yard = TestYard::new().handler("slow", move |_: (), _| {
+        tell.notify_one();
+        std::future::pending::<Result<(), HandlerError>>()
+    });
+    (yard, begun)
+}
+
 #[tokio::test]
 async fn a_deadline_passes_while_a_handler_is_at_work() {
-    let text = "name: t\ndeadline: 1h\nnodes:\n  slow: { type: function, function: slow, timeout: 10h }\n";
-    let begun = Arc::new(Notify::new());
-    let told = begun.clone();
-    let yard = TestYard::new().handler("slow", move |_: (), _| {
-        let told = told.clone();
-        async move {
-            told.notify_one();
-            std::future::pending::<()>().await;
-            Ok(())
-        }
-    });
-    let run = yard.start(text, ()).await.unwrap();
+    let (yard, begun) = hanging();
+    let run = yard.start(SLOW, ()).await.unwrap();
     begun.notified().await;
     run.jump(HOUR).await.unwrap();
     let failure = run.run_to_end::<Value>().await.unwrap().output().unwrap_err();
     assert_eq!((failure.status, failure.code()), (RunStatus::Failed, "deadline_exceeded"));
+}
+
+#[tokio::test]
+async fn a_handler_that_hangs_is_named() {
+    let (yard, begun) = hanging();
+    let run = yard.patience(Duration::from_millis(1)).start(SLOW, ()).await.unwrap();
+    begun.notified().await;
+    let busy = run.run_to_end::<Value>().await.unwrap_err();
+    assert!(busy.to_string().ends_with("does not come to rest: `slow` is running"), "{busy}");
 }
 
 #[tokio::test]
