@@ -1,0 +1,119 @@
+//! What can go wrong: in a handler, and in what a program asks of a yard.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use switchyard_core::{NodeError, RunId};
+use switchyard_lang::Diagnostics;
+use switchyard_runtime::EngineError;
+use switchyard_store::StoreError;
+
+/// Why an attempt at a handler failed.
+///
+/// Every error that `?` meets becomes a retryable one with the code `handler_error`, its causes in the message:
+///
+/// ```
+/// # use switchyard_sdk::HandlerError;
+/// fn parse(text: &str) -> Result<u64, HandlerError> {
+///     Ok(text.parse::<u64>()?)
+/// }
+/// assert_eq!(parse("x").unwrap_err().code(), "handler_error");
+/// ```
+///
+/// It is deliberately not a [`std::error::Error`] itself: that is what lets `?` take all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandlerError(NodeError);
+
+impl HandlerError {
+    /// It may pass: the node's `retry` applies.
+    pub fn retryable(code: &str, message: impl fmt::Display) -> Self {
+        Self(NodeError::retryable(code, message.to_string()))
+    }
+
+    /// It will come back: the node fails at once, however many attempts it has left.
+    pub fn permanent(code: &str, message: impl fmt::Display) -> Self {
+        Self(NodeError::permanent(code, message.to_string()))
+    }
+
+    /// A stable word for programs, which `non_retryable` in a workflow names, and expressions see as `error.code`.
+    pub fn code(&self) -> &str {
+        &self.0.code
+    }
+
+    /// A sentence for people.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Whether trying the same thing again can help.
+    pub fn is_retryable(&self) -> bool {
+        self.0.retryable
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        let error: anyhow::Error = error.into();
+        Self::retryable("handler_error", format!("{error:#}"))
+    }
+}
+
+impl From<HandlerError> for NodeError {
+    fn from(error: HandlerError) -> Self {
+        error.0
+    }
+}
+
+/// Why a yard did not do what it was asked.
+///
+/// A run that fails is no such error: it is a [`RunFailure`](crate::RunFailure) in the run's
+/// [`RunOutcome`](crate::RunOutcome).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The workflow is not valid: every mistake, with its place.
+    #[error("{0}")]
+    Workflow(Diagnostics),
+
+    /// The file of a workflow cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+
+    /// The input, or a signal's payload, cannot be turned into JSON.
+    #[error("the value is not JSON")]
+    Value(#[source] serde_json::Error),
+
+    /// The run succeeded, but its output is not of the type that was asked for.
+    #[error("{run} succeeded, but its output is not of the type asked for")]
+    Output {
+        /// Which one.
+        run: RunId,
+        /// What is different.
+        source: serde_json::Error,
+    },
+
+    /// The store does not take steps at the moment. Accepted runs are not lost: wait again, or open the folder anew.
+    #[error("the store does not answer: {0}")]
+    Trouble(String),
+
+    /// Anything else that the engine refused or could not do.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Engine(error.into())
+    }
+}

@@ -1,0 +1,79 @@
+//! How a run ended.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use switchyard_core::RunId;
+use switchyard_core::error::RunError;
+use switchyard_core::run::RunStatus;
+use switchyard_runtime::{Engine, EngineError};
+
+use crate::Error;
+
+/// The end of a run: its output, or why there is none.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "a run that failed says so here"]
+pub struct RunOutcome<T> {
+    /// Which run.
+    pub run: RunId,
+    /// What it came to.
+    pub result: Result<T, RunFailure>,
+}
+
+impl<T> RunOutcome<T> {
+    /// The output, or the failure as an error to pass on with `?`.
+    pub fn output(self) -> Result<T, RunFailure> {
+        self.result
+    }
+
+    /// Whether there is an output.
+    pub fn succeeded(&self) -> bool {
+        self.result.is_ok()
+    }
+
+    /// Why there is no output.
+    pub fn failure(&self) -> Option<&RunFailure> {
+        self.result.as_ref().err()
+    }
+}
+
+/// A run that failed or was cancelled.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RunFailure {
+    /// Which run.
+    pub run: RunId,
+    /// [`RunStatus::Failed`] or [`RunStatus::Cancelled`].
+    pub status: RunStatus,
+    /// The node, the attempt, a code and a sentence.
+    pub error: RunError,
+}
+
+impl RunFailure {
+    /// The code that the failed handler or the engine gave.
+    pub fn code(&self) -> &str {
+        &self.error.code
+    }
+}
+
+impl fmt::Display for RunFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { run, status, error } = self;
+        write!(f, "{run} {status}: {error}")
+    }
+}
+
+impl std::error::Error for RunFailure {}
+
+/// Reads the end of a run that has ended.
+pub(crate) async fn read<T: DeserializeOwned>(engine: &Engine, run: RunId) -> Result<RunOutcome<T>, Error> {
+    let ended = engine.state(run).await?;
+    let status = ended.status();
+    if status != RunStatus::Succeeded {
+        let error = ended.error.unwrap_or_else(|| RunError::of_run("unknown", "the run does not say why"));
+        return Ok(RunOutcome { run, result: Err(RunFailure { run, status, error }) });
+    }
+    let output = engine.payloads().load(&ended.output).await.map_err(EngineError::from)?;
+    let output = serde_json::from_value(output).map_err(|source| Error::Output { run, source })?;
+    Ok(RunOutcome { run, result: Ok(output) })
+}

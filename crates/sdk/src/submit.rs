@@ -1,0 +1,58 @@
+//! What can be said about a run when it is submitted.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use switchyard_core::run::Concurrency;
+use switchyard_runtime::Submission;
+
+/// How a run is to be taken in, beside its workflow and its input. The default is what the workflow itself says.
+#[derive(Clone, Debug, Default)]
+pub struct SubmitOptions {
+    idempotency_key: Option<String>,
+    concurrency: Option<Concurrency>,
+    deadline: Option<Duration>,
+    parallelism: Option<NonZeroU32>,
+}
+
+impl SubmitOptions {
+    /// Nothing special.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same key with the same workflow and input is the same run, however often it is submitted; with others it
+    /// is refused.
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+
+    /// At most `limit` runs with this key are under way; the others stand in line.
+    pub fn concurrency(mut self, key: &str, limit: NonZeroU32) -> Self {
+        self.concurrency = Some(Concurrency { key: key.into(), limit: limit.get() });
+        self
+    }
+
+    /// The run fails if it has not ended so long after it was accepted.
+    pub fn deadline(mut self, after: Duration) -> Self {
+        self.deadline = Some(after);
+        self
+    }
+
+    /// At most so many nodes of the run are queued or executed at once.
+    pub fn parallelism(mut self, nodes: NonZeroU32) -> Self {
+        self.parallelism = Some(nodes);
+        self
+    }
+
+    pub(crate) fn apply(self, submission: Submission) -> Submission {
+        Submission {
+            idempotency_key: self.idempotency_key,
+            concurrency: self.concurrency,
+            deadline: self.deadline,
+            parallelism: self.parallelism.map(NonZeroU32::get),
+            ..submission
+        }
+    }
+}

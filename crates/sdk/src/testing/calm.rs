@@ -1,0 +1,66 @@
+//! When nothing moves any more.
+
+use switchyard_core::run::{NodeState, Run};
+use switchyard_core::{RunId, Timestamp};
+use switchyard_runtime::{Engine, EngineError};
+use switchyard_store::Change;
+use tokio::sync::watch;
+
+/// Every unfinished run, and the seq of its newest event.
+type Standing = Vec<(RunId, u64)>;
+
+enum Look {
+    /// A worker has something to do in a run, whose news these are.
+    Busy(watch::Receiver<Change>),
+    Idle(Standing),
+    /// A run ended while it was looked at.
+    Moved,
+}
+
+/// Returns when no node is queued or executed and no timer is due: from then on only the clock, or somebody outside,
+/// moves anything. Says when the next timer is due.
+pub(super) async fn settle(engine: &Engine) -> Result<Option<Timestamp>, EngineError> {
+    let mut before: Option<(Standing, Option<Timestamp>)> = None;
+    loop {
+        match look(engine).await? {
+            Look::Busy(mut news) => {
+                before = None;
+                // The sender lives in the store. Should it go, the next look tells.
+                let _ = news.changed().await;
+            }
+            Look::Moved => before = None,
+            Look::Idle(now) => match before.take() {
+                // Runs are looked at one after the other. Seqs only grow: where two rounds agree, that is how all
+                // of them stood between the rounds, when the timers were looked at.
+                Some((then, next)) if then == now => return Ok(next),
+                _ => {
+                    let (fired, next) = engine.hot().fire_timers().await?;
+                    before = (fired == 0).then_some((now, next));
+                }
+            },
+        }
+    }
+}
+
+async fn look(engine: &Engine) -> Result<Look, EngineError> {
+    let mut standing = Standing::new();
+    for id in engine.archive().unfinished().await? {
+        // Followed before it is looked at, so that no change falls between.
+        let news = engine.hot().follow(id);
+        match engine.hot().snapshot(id).await? {
+            None => return Ok(Look::Moved),
+            Some(run) if is_busy(&run) => return Ok(Look::Busy(news)),
+            Some(run) => standing.push((id, run.seq)),
+        }
+    }
+    Ok(Look::Idle(standing))
+}
+
+fn is_busy(run: &Run) -> bool {
+    run.nodes.iter().any(|node| match node.state {
+        NodeState::Running => true,
+        // A paused run, or one that stands in line, keeps its tokens to itself.
+        NodeState::Ready => run.hands_out(),
+        _ => false,
+    })
+}

@@ -1,0 +1,153 @@
+//! The run under test.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use switchyard_core::{ApprovalId, RunId, Timestamp};
+use switchyard_runtime::RunView;
+use switchyard_store::Clock;
+use tempfile::TempDir;
+
+use super::yard::Setup;
+use super::{Seen, TestError, calm};
+use crate::{NodeState, RunOutcome, Yard, outcome};
+
+/// A run in a yard of its own, whose clock stands still until it is moved.
+#[derive(Debug)]
+pub struct TestRun {
+    pub(super) yard: Yard,
+    pub(super) run: RunId,
+    pub(super) setup: Setup,
+    // After the yard, so that the folder goes last.
+    pub(super) folder: TempDir,
+}
+
+impl TestRun {
+    /// Its id.
+    pub fn id(&self) -> RunId {
+        self.run
+    }
+
+    /// The yard that it runs in, for further runs and for what has no helper here.
+    pub fn yard(&self) -> &Yard {
+        &self.yard
+    }
+
+    /// Where the clock stands.
+    pub fn now(&self) -> Timestamp {
+        self.setup.clock.now()
+    }
+
+    /// Lets time pass: everything that is due on the way happens at its own moment and takes no time. Returns when
+    /// nothing moves any more.
+    pub async fn advance(&self, by: Duration) -> Result<(), TestError> {
+        let target = self.now().plus(by);
+        while let Some(next) = self.settle().await?.filter(|next| *next <= target) {
+            self.set_clock(next);
+        }
+        self.set_clock(target);
+        Ok(())
+    }
+
+    /// Moves the clock at once, past everything that is due on the way, and does not wait for handlers: for what
+    /// happens while one is at work, such as a deadline.
+    pub async fn jump(&self, by: Duration) -> Result<(), TestError> {
+        self.setup.clock.advance(by);
+        self.yard.engine().hot().fire_timers().await?;
+        Ok(())
+    }
+
+    /// Carries the run to its end: whenever nothing moves, the clock goes to the next timer. A person or a signal
+    /// that does not come is waited for until the time-out, and is an error if there is none.
+    pub async fn run_to_end<T: DeserializeOwned>(&self) -> Result<RunOutcome<T>, TestError> {
+        loop {
+            let next = self.settle().await?;
+            if !self.yard.engine().hot().in_flight(self.run).await? {
+                return Ok(outcome::read(self.yard.engine(), self.run).await?);
+            }
+            match next {
+                Some(next) => self.set_clock(next),
+                None => return Err(self.stuck().await?),
+            }
+        }
+    }
+
+    /// Approves what this node asks.
+    pub async fn approve(&self, node: &str, by: &str, comment: &str) -> Result<(), TestError> {
+        let approval = self.asked_by(node).await?;
+        self.yard.approve(&approval, by, comment).await?;
+        Ok(())
+    }
+
+    /// Rejects what this node asks.
+    pub async fn reject(&self, node: &str, by: &str, comment: &str) -> Result<(), TestError> {
+        let approval = self.asked_by(node).await?;
+        self.yard.reject(&approval, by, comment).await?;
+        Ok(())
+    }
+
+    /// Gives the run news.
+    pub async fn signal(&self, name: &str, payload: impl Serialize) -> Result<(), TestError> {
+        Ok(self.yard.signal(self.run, name, payload).await?)
+    }
+
+    /// Cancels the run.
+    pub async fn cancel(&self, by: &str, reason: &str) -> Result<(), TestError> {
+        Ok(self.yard.cancel(self.run, by, reason).await?)
+    }
+
+    /// The run as it stands when nothing moves any more.
+    pub async fn look(&self) -> Result<Seen, TestError> {
+        self.settle().await?;
+        Ok(Seen(self.yard.view(self.run).await?))
+    }
+
+    /// The same folder in a new process, as far as the engine can tell.
+    pub async fn restart(self) -> Result<Self, TestError> {
+        let Self { yard, run, setup, folder } = self;
+        yard.shut_down().await;
+        let yard = setup.open(folder.path()).await?;
+        Ok(Self { yard, run, setup, folder })
+    }
+
+    async fn settle(&self) -> Result<Option<Timestamp>, TestError> {
+        match tokio::time::timeout(self.setup.patience, calm::settle(self.yard.engine())).await {
+            Ok(next) => Ok(next?),
+            Err(_) => {
+                let runs = nodes(&self.yard.view(self.run).await?, NodeState::Running);
+                Err(TestError::Busy { run: self.run, runs })
+            }
+        }
+    }
+
+    fn set_clock(&self, to: Timestamp) {
+        self.setup.clock.advance(to.since(self.now()));
+    }
+
+    async fn stuck(&self) -> Result<TestError, TestError> {
+        let waits = nodes(&self.yard.view(self.run).await?, NodeState::Waiting);
+        Ok(TestError::Stuck { run: self.run, waits })
+    }
+
+    async fn asked_by(&self, node: &str) -> Result<ApprovalId, TestError> {
+        self.settle().await?;
+        let pending = self.yard.approvals_of(self.run).await?;
+        let asked = pending.into_iter().find(|approval| *approval.node == *node);
+        asked
+            .map(|approval| approval.id)
+            .ok_or_else(|| TestError::NotAsked { run: self.run, node: node.to_owned() })
+    }
+}
+
+/// The run's nodes in this state, in words.
+fn nodes(view: &RunView, state: NodeState) -> String {
+    let told = view.nodes.0.iter().filter(|(_, node)| node.status == state).map(|(id, node)| {
+        match &node.waiting_for {
+            Some(what) => format!("`{id}` waits for {what}"),
+            None => format!("`{id}` is {}", state.as_str()),
+        }
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() { format!("it is {}", view.status) } else { told.join(", ") }
+}

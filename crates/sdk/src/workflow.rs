@@ -1,0 +1,95 @@
+//! Which workflow to run: a text, a program, or a registered name.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use switchyard_lang::Program;
+use switchyard_runtime::{Engine, EngineError};
+use switchyard_store::StoreError;
+
+use crate::Error;
+
+/// A workflow to run or to register.
+///
+/// A `&str` or `String` is the text of one, YAML or JSON; [`Workflow::named`] is one that was registered.
+#[derive(Clone, Debug)]
+pub struct Workflow(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Text(String),
+    Program(Arc<Program>),
+    Named { name: String, version: Option<u32> },
+}
+
+/// A workflow that can run, and its version if it was found by name.
+pub(crate) struct Resolved {
+    pub(crate) program: Arc<Program>,
+    pub(crate) version: Option<u32>,
+}
+
+impl Workflow {
+    /// The newest version that is registered under this name.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self(Source::Named { name: name.into(), version: None })
+    }
+
+    /// That version, and not the newest. Changes nothing for a workflow that is not named.
+    pub fn version(mut self, number: u32) -> Self {
+        if let Source::Named { version, .. } = &mut self.0 {
+            *version = Some(number);
+        }
+        self
+    }
+
+    /// Reads a file now, with the files of child workflows that it names.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let text = std::fs::read(path).map_err(|source| Error::Read { path: path.into(), source })?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        let name = path.to_string_lossy();
+        Program::compile_bundled(&name, &text, base, &|path| std::fs::read(path))
+            .map(|program| Arc::new(program).into())
+            .map_err(Error::Workflow)
+    }
+
+    pub(crate) async fn resolve(self, engine: &Engine) -> Result<Resolved, Error> {
+        match self.0 {
+            Source::Program(program) => Ok(Resolved { program, version: None }),
+            Source::Text(text) => {
+                let program = Program::compile_text("workflow", text.as_bytes()).map_err(Error::Workflow)?;
+                Ok(Resolved { program: Arc::new(program), version: None })
+            }
+            Source::Named { name, version } => find(engine, &name, version).await,
+        }
+    }
+}
+
+async fn find(engine: &Engine, name: &str, version: Option<u32>) -> Result<Resolved, Error> {
+    let record = engine.archive().workflow(name, version).await?;
+    let record = record.ok_or_else(|| StoreError::unknown("workflow", shown(name, version)))?;
+    let program = engine.catalog().get(record.definition).await.map_err(EngineError::from)?;
+    Ok(Resolved { program, version: Some(record.version) })
+}
+
+fn shown(name: &str, version: Option<u32>) -> String {
+    version.map_or_else(|| name.to_owned(), |version| format!("{name} version {version}"))
+}
+
+impl From<&str> for Workflow {
+    fn from(text: &str) -> Self {
+        Self(Source::Text(text.to_owned()))
+    }
+}
+
+impl From<String> for Workflow {
+    fn from(text: String) -> Self {
+        Self(Source::Text(text))
+    }
+}
+
+impl From<Arc<Program>> for Workflow {
+    fn from(program: Arc<Program>) -> Self {
+        Self(Source::Program(program))
+    }
+}

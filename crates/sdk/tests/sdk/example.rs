@@ -1,0 +1,25 @@
+//! The examples, run.
+
+#[path = "../../examples/greet.rs"]
+#[expect(dead_code, reason = "its `main` is for `cargo run`")]
+mod greet;
+
+#[tokio::test]
+async fn greet_greets() {
+    let folder = tempfile::tempdir().unwrap();
+    let greeting = greet::greet_in(folder.path(), "Ada".into()).await.unwrap();
+    assert_eq!(greeting, "Hello, Countess Ada!");
+    // The folder was left in order: the next process can have it.
+    let refused = greet::greet_in(folder.path(), String::new()).await.unwrap_err().to_string();
+    assert!(refused.contains("whom shall I greet? (no_name)"), "{refused}");
+}
+
+#[test]
+fn the_readme_shows_lines_of_the_example() {
+    let readme = include_str!("../../../../README.md");
+    let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let example: Vec<&str> = include_str!("../../examples/greet.rs").lines().map(str::trim).collect();
+    for line in shown.lines().map(str::trim) {
+        assert!(example.contains(&line), "{line}");
+    }
+}

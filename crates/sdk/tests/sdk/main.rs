@@ -1,0 +1,9 @@
+//! The SDK as its users meet it.
+
+mod context;
+mod errors;
+mod example;
+mod time_travel;
+mod typed;
+mod waits;
+mod yards;
