@@ -8,14 +8,22 @@ use switchyard_core::run::{Event, EventKind};
 use switchyard_store::Change;
 use tokio::sync::watch;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Followers {
-    by_run: Mutex<HashMap<RunId, watch::Sender<Change>>>,
+    /// None once it is closed.
+    by_run: Mutex<Option<HashMap<RunId, watch::Sender<Change>>>>,
+}
+
+impl Default for Followers {
+    fn default() -> Self {
+        Self { by_run: Mutex::new(Some(HashMap::new())) }
+    }
 }
 
 impl Followers {
     pub(crate) fn follow(&self, run: RunId) -> watch::Receiver<Change> {
         let mut by_run = self.by_run.lock();
+        let Some(by_run) = by_run.as_mut() else { return watch::Sender::new(Change::default()).subscribe() };
         // Whoever has gone is cleared away by those who come.
         if by_run.len() > 1_000 && by_run.len().is_power_of_two() {
             by_run.retain(|_, sender| sender.receiver_count() > 0);
@@ -23,13 +31,16 @@ impl Followers {
         by_run.entry(run).or_insert_with(|| watch::Sender::new(Change::default())).subscribe()
     }
 
+    /// Nothing will be told any more: whoever follows finds that out instead of waiting for ever.
+    pub(crate) fn close(&self) {
+        *self.by_run.lock() = None;
+    }
+
     /// Tells those who follow. Called once the change is durable: whoever begins to follow later reads it in the
     /// archive, and whoever began before hears of it here.
     pub(crate) fn tell(&self, news: &[(RunId, Change)]) {
         let mut by_run = self.by_run.lock();
-        if by_run.is_empty() {
-            return;
-        }
+        let Some(by_run) = by_run.as_mut().filter(|by_run| !by_run.is_empty()) else { return };
         for (run, change) in news {
             if let Some(sender) = by_run.get(run) {
                 // Two calls may be acknowledged at once and come here in either order.

@@ -91,7 +91,10 @@ impl MemoryStore {
 
     /// One failed write is the end: what is in memory can no longer be rebuilt (I12).
     fn acknowledged(&self, ack: Result<(), StoreError>) -> Result<(), StoreError> {
-        ack.inspect_err(|error| drop(self.failed.set(error.clone())))
+        ack.inspect_err(|error| {
+            drop(self.failed.set(error.clone()));
+            self.followers.close();
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use switchyard_core::RunId;
 use switchyard_core::run::Event;
-use switchyard_store::Change;
+use switchyard_store::{Change, StoreError};
 use tokio::sync::watch;
 
 use super::{Engine, EngineError, History};
@@ -34,8 +34,10 @@ impl Engine {
                 None => Err(EngineError::UnknownRun(run)),
             };
         }
-        // The sender lives in the store, which lives in this engine.
-        let _ = news.wait_for(|change| change.ended).await;
+        if news.wait_for(|change| change.ended).await.is_err() {
+            self.hot.in_flight(run).await?;
+            return Err(store_is_gone());
+        }
         Ok(())
     }
 }
@@ -51,9 +53,13 @@ impl Follow {
                 return Ok(events);
             }
             if self.news.changed().await.is_err() {
-                // The store no longer tells about this run: a later follow starts anew.
-                return Ok(Vec::new());
+                return Err(store_is_gone());
             }
         }
     }
+}
+
+/// A store stops telling only when it can keep nothing any more.
+fn store_is_gone() -> EngineError {
+    StoreError::unavailable("the store takes nothing any more, so the run cannot be followed").into()
 }

@@ -62,7 +62,8 @@ pub(super) struct Shared {
 pub struct WorkerPool {
     shared: Arc<Shared>,
     slots: JoinSet<()>,
-    keeper: tokio::task::JoinHandle<()>,
+    // A set of one: it is stopped even if nobody shuts this pool down.
+    keeper: JoinSet<()>,
 }
 
 impl std::fmt::Debug for WorkerPool {
@@ -93,8 +94,8 @@ impl WorkerPool {
         for holding in &holdings {
             slots.spawn(Slot::new(shared.clone(), holding.clone()).work());
         }
-        let keeper =
-            tokio::spawn(keep_claims(shared.hot.clone(), holdings, settings.lease, settings.keep_every));
+        let mut keeper = JoinSet::new();
+        keeper.spawn(keep_claims(shared.hot.clone(), holdings, settings.lease, settings.keep_every));
         Self { shared, slots, keeper }
     }
 
@@ -112,8 +113,7 @@ impl WorkerPool {
             self.shared.hand_back.cancel();
             while self.slots.join_next().await.is_some() {}
         }
-        self.keeper.abort();
-        // Whoever comes next may need what it holds.
-        let _ = self.keeper.await;
+        // Awaited: whoever comes next may need what it holds.
+        self.keeper.shutdown().await;
     }
 }
