@@ -7,6 +7,9 @@ use tokio::sync::watch;
 
 use super::{Engine, EngineError, History};
 
+/// How many events are handed out at once: whoever reads slowly holds no more than this.
+const PAGE: usize = 256;
+
 #[derive(Debug)]
 pub struct Follow {
     history: History,
@@ -41,11 +44,11 @@ impl Engine {
 }
 
 impl Follow {
-    /// The next events; waits until there are some.
+    /// The next events, a page of them at most; waits until there are some.
     pub async fn next(&mut self) -> Result<Vec<Event>, EngineError> {
         loop {
             self.news.borrow_and_update();
-            let events = self.history.events(self.run, self.after, None).await?;
+            let events = self.history.archive().events(self.run, self.after, PAGE).await?;
             if let Some(last) = events.last() {
                 self.after = last.seq;
                 return Ok(events);
