@@ -4,5 +4,6 @@ mod errors;
 mod events;
 mod harness;
 mod openapi;
+mod python;
 mod runs;
 mod tasks;
