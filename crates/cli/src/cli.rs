@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{approvals, bench, completions, patch, run, runs, schema, validate, workflows};
+use crate::commands::{approvals, bench, completions, patch, run, runs, schema, up, validate, workflows};
 use crate::settings::Settings;
 
 const EXIT_CODES: &str = "\
@@ -28,6 +28,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Up(up::Args),
     Run(run::Args),
     Validate(validate::Args),
     Schema(schema::Args),

@@ -18,9 +18,9 @@ use crate::output;
 use crate::progress::Progress;
 use crate::settings::Settings;
 use desk::{Desk, Wake};
-use signals::Signals;
 
 pub(crate) use all::all_to_end;
+pub(crate) use signals::Signals;
 
 /// How long tasks that are running may go on after Ctrl-C, or after the run that was asked for has ended.
 const GRACE: Duration = Duration::from_secs(2);
@@ -111,7 +111,7 @@ async fn follow(yard: &Embedded, run: RunId, how: How<'_>, signals: &mut Signals
 }
 
 /// What keeps the store from answering, once something does.
-async fn said(trouble: &mut watch::Receiver<Option<String>>) -> String {
+pub(crate) async fn said(trouble: &mut watch::Receiver<Option<String>>) -> String {
     let found = trouble.wait_for(Option::is_some).await.map(|why| (*why).clone());
     match found {
         Ok(Some(why)) => why,

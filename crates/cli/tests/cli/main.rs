@@ -8,3 +8,4 @@ mod patch;
 mod run;
 mod runs;
 mod store;
+mod up;
