@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio_util::sync::CancellationToken;
 
+use crate::ServerState;
 use crate::problem::Problem;
 use crate::routes::tasks::WAIT_MAX;
 
@@ -19,7 +20,27 @@ const REQUEST_MAX: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub(crate) struct ClientGone(pub(crate) CancellationToken);
 
-pub(crate) async fn guard(mut request: Request, next: Next) -> Response {
+pub(crate) async fn guard(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let method = known(request.method());
+    let begun = tokio::time::Instant::now();
+    let response = carry_through(request, next).await;
+    let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
+    state.metrics.request(route, method, response.status().as_u16(), begun.elapsed());
+    response
+}
+
+/// Anybody can invent methods: they are counted as one.
+fn known(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        _ => "other",
+    }
+}
+
+async fn carry_through(mut request: Request, next: Next) -> Response {
     let gone = CancellationToken::new();
     request.extensions_mut().insert(ClientGone(gone.clone()));
     let _dropped_with_the_connection = gone.drop_guard();

@@ -11,6 +11,7 @@
 mod api;
 mod extract;
 mod guard;
+mod metrics;
 mod openapi;
 mod problem;
 mod routes;

@@ -50,9 +50,9 @@ pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Fut
 fn attend(stream: TcpStream, router: Router, connections: &GracefulShutdown) {
     // Answers are small and wanted at once.
     let _ = stream.set_nodelay(true);
-    let mut builder = Builder::new(TokioExecutor::new());
+    // HTTP/1.1 alone: finding out which version a client speaks would wait for its first bytes without end.
+    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WAIT_MAX);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30));
     let service = TowerToHyperService::new(router);
     let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
     let connection = connections.watch(connection);

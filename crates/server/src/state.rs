@@ -6,6 +6,7 @@ use switchyard_runtime::Engine;
 use switchyard_runtime::kinds::Services;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Metrics;
 use crate::routes::tasks::HeldTasks;
 
 /// Cloning is cheap: one for each request.
@@ -14,6 +15,7 @@ pub struct ServerState {
     pub(crate) engine: Engine,
     pub(crate) services: Arc<Services>,
     pub(crate) held: Arc<HeldTasks>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Streams and long polls end when this is cancelled.
     pub(crate) stop: CancellationToken,
 }
@@ -21,6 +23,7 @@ pub struct ServerState {
 impl ServerState {
     /// `services` are those of the engine's own workers: tasks are prepared for workers elsewhere with them.
     pub fn new(engine: Engine, services: Arc<Services>) -> Self {
-        Self { engine, services, held: Arc::default(), stop: CancellationToken::new() }
+        let (held, metrics) = (Arc::default(), Arc::default());
+        Self { engine, services, held, metrics, stop: CancellationToken::new() }
     }
 }

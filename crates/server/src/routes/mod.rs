@@ -4,6 +4,7 @@ mod approvals;
 mod control;
 mod events;
 mod health;
+mod metrics;
 mod patches;
 mod queues;
 mod runs;
@@ -29,6 +30,7 @@ pub(crate) fn api() -> Api {
     tasks::register(&mut api);
     queues::register(&mut api);
     health::register(&mut api);
+    metrics::register(&mut api);
     api
 }
 
@@ -39,7 +41,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/openapi.json", axum::routing::get(async move || Json(document)))
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn(guard))
+        .layer(middleware::from_fn_with_state(state.clone(), guard))
         .with_state(state)
 }
 

@@ -191,3 +191,22 @@ async fn health_queues_and_validation() {
     assert_eq!(invalid["valid"], false);
     assert!(!invalid["problems"].as_array().unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn metrics_are_counted() {
+    let server = TestServer::start().await;
+    server.submit(crate::harness::one_function(json!({})), json!({ "n": 1 })).await;
+    server.get("/v1/runs/nope").await.problem(400, "invalid_id");
+    let response = server.client.get(server.url("/metrics")).send().await.unwrap();
+    assert!(response.headers()["content-type"].to_str().unwrap().starts_with("text/plain; version=0.0.4"));
+    let text = response.text().await.unwrap();
+    for line in [
+        "switchyard_runs_in_flight 1",
+        r#"switchyard_queue_depth{queue="function",priority="normal"} 1"#,
+        r#"switchyard_http_requests_total{route="/v1/runs",method="POST",status="202"} 1"#,
+        r#"switchyard_http_requests_total{route="/v1/runs/{run}",method="GET",status="400"} 1"#,
+        "switchyard_tasks_claimed_total 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+}

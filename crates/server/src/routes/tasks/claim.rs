@@ -64,6 +64,7 @@ async fn claim_tasks(
     let wait = request.wait.map_or(WAIT_DEFAULT, |wait| wait.0).min(WAIT_MAX);
     let desk = Desk { want: want(request)?, state, gone };
     let tasks = desk.wait_for_tasks(wait).await?;
+    desk.state.metrics.claimed(tasks.len());
     Ok(Json(json!({ "tasks": tasks })))
 }
 

@@ -192,13 +192,24 @@ async fn settle(state: &ServerState, claim: ClaimRef, outcome: TaskOutcome) -> R
 }
 
 async fn apply(state: &ServerState, claim: &ClaimRef, outcome: TaskOutcome) -> Result<(), Problem> {
+    let said = word(&outcome);
     let settlement = Settlement { claim: claim.clone(), outcome };
     let (settled, _) = state.engine.hot().step(vec![settlement], &Want::nothing("api".into())).await?;
     if settled.first() != Some(&Settled::Applied) {
+        state.metrics.settled("too_late");
         return Err(why_not(state, claim).await?);
     }
+    state.metrics.settled(said);
     state.held.forget(claim);
     Ok(())
+}
+
+fn word(outcome: &TaskOutcome) -> &'static str {
+    match outcome {
+        TaskOutcome::Succeeded(_) => "succeeded",
+        TaskOutcome::Failed(_) => "failed",
+        _ => "released",
+    }
 }
 
 /// Why a claim does not count. Nothing has changed.
