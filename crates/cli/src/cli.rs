@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    approvals, bench, completions, patch, run, runs, schedules, schema, validate, workflows,
+    approvals, bench, completions, patch, run, runs, schedules, schema, up, validate, workflows,
 };
 use crate::settings::Settings;
 
@@ -30,6 +30,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Up(up::Args),
     Run(run::Args),
     Validate(validate::Args),
     Schema(schema::Args),

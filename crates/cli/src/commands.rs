@@ -8,6 +8,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schedules;
 pub(crate) mod schema;
+pub(crate) mod up;
 pub(crate) mod validate;
 pub(crate) mod workflows;
 
@@ -21,6 +22,7 @@ use crate::settings::Settings;
 
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
+        Command::Up(args) => up::execute(&args, settings).await,
         Command::Run(args) => run::execute(args, settings).await,
         Command::Validate(args) => validate::execute(&args, settings),
         Command::Schema(args) => schema::execute(&args),

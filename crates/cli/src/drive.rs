@@ -18,9 +18,9 @@ use crate::output;
 use crate::progress::Progress;
 use crate::settings::Settings;
 use desk::{Desk, Wake};
-use signals::Signals;
 
 pub(crate) use all::all_to_end;
+pub(crate) use signals::Signals;
 
 /// How long tasks that are running may go on after Ctrl-C, or after the run that was asked for has ended.
 const GRACE: Duration = Duration::from_secs(2);
@@ -58,6 +58,7 @@ pub(crate) async fn to_end(yard: Embedded, run: RunId, how: How<'_>) -> Result<(
         Ok(End::Ended(run)) => ending::show(yard.engine().history(), &run, how.json, how.settings).await,
         Ok(End::Stopped(exit)) => Err(interrupted(exit, &how.resume(run))),
         Ok(End::Trouble(why)) => Err(trouble(&why, &how.resume(run))),
+        Err(failure) if failure.is_store() => Err(failure.hint(nothing_is_lost(&how.resume(run)))),
         Err(failure) => Err(failure),
     };
     close(yard, signals).await;
@@ -78,19 +79,13 @@ async fn follow(yard: &Embedded, run: RunId, how: How<'_>, signals: &mut Signals
     let mut desk = Desk::new(how, &state);
     desk.tell_standing(&state, &progress);
     desk.look(engine, &progress).await?;
-    let mut seen = state.seq;
-    let mut news = engine.follow(run, seen);
+    let mut news = engine.follow(run, state.seq);
     let mut trouble = yard.work();
     loop {
         tokio::select! {
             events = news.next() => {
                 let events = events?;
-                if events.is_empty() {
-                    // The store has let go of this follower: another one goes on from there.
-                    news = engine.follow(run, seen);
-                }
                 for event in &events {
-                    seen = event.seq;
                     progress.note(event);
                     desk.note(event, &progress);
                 }
@@ -111,7 +106,7 @@ async fn follow(yard: &Embedded, run: RunId, how: How<'_>, signals: &mut Signals
 }
 
 /// What keeps the store from answering, once something does.
-async fn said(trouble: &mut watch::Receiver<Option<String>>) -> String {
+pub(crate) async fn said(trouble: &mut watch::Receiver<Option<String>>) -> String {
     let found = trouble.wait_for(Option::is_some).await.map(|why| (*why).clone());
     match found {
         Ok(Some(why)) => why,
@@ -127,8 +122,11 @@ fn interrupted(exit: Exit, resume: &str) -> Failure {
 }
 
 fn trouble(why: &str, resume: &str) -> Failure {
-    Failure::store(why)
-        .hint(format!("nothing accepted is lost; when the folder can be written again: {resume}"))
+    Failure::store(why).hint(nothing_is_lost(resume))
+}
+
+fn nothing_is_lost(resume: &str) -> String {
+    format!("nothing accepted is lost; when the folder can be written again: {resume}")
 }
 
 /// Stops in order, or at once if asked again.

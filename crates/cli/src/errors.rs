@@ -64,6 +64,11 @@ impl Failure {
         Self::new(Exit::Store, message)
     }
 
+    /// Whether it is the data folder that failed.
+    pub(crate) fn is_store(&self) -> bool {
+        self.exit == Exit::Store
+    }
+
     pub(crate) fn silent(exit: Exit) -> Self {
         Self { exit, words: Words::None }
     }

@@ -24,10 +24,19 @@ pub(crate) struct WorkArgs {
 
 /// Takes the folder for this process, and makes it if it is not there.
 pub(crate) async fn open(settings: &Settings, work: &WorkArgs) -> Result<Embedded, Failure> {
+    Ok(Embedded::open(options(settings, work)).await?)
+}
+
+/// The same, with `function` tasks left to workers outside this process.
+pub(crate) async fn open_for_workers(settings: &Settings, work: &WorkArgs) -> Result<Embedded, Failure> {
+    Ok(Embedded::open(Options { leave_functions: true, ..options(settings, work) }).await?)
+}
+
+fn options(settings: &Settings, work: &WorkArgs) -> Options {
     let mut options = Options::new(&settings.data);
     options.allow_commands = work.allow_commands;
     options.slots = work.slots.map_or(options.slots, NonZeroUsize::get);
-    Ok(Embedded::open(options).await?)
+    options
 }
 
 /// Takes a folder that must be there: what is asked about can only be in one that was used before.

@@ -39,6 +39,8 @@ pub struct Options {
     pub slots: usize,
     pub allow_commands: bool,
     pub handlers: Handlers,
+    /// `function` tasks are left to workers outside this process.
+    pub leave_functions: bool,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -49,6 +51,7 @@ impl Options {
             slots: 64,
             allow_commands: false,
             handlers: Handlers::with_builtins(),
+            leave_functions: false,
             clock: Arc::new(SystemClock),
         }
     }
@@ -60,7 +63,7 @@ pub struct Embedded {
     engine: Engine,
     recovered: Recovered,
     services: Arc<Services>,
-    slots: usize,
+    worker: WorkerSettings,
     stop: CancellationToken,
     at_work: Mutex<Option<AtWork>>,
 }
@@ -93,11 +96,13 @@ impl Embedded {
             )
             .map_err(|error| StoreError::unavailable(format!("the HTTP client cannot be set up: {error}")))?
         });
+        let worker = WorkerSettings::embedded(options.slots);
+        let worker = if options.leave_functions { worker.without_functions() } else { worker };
         Ok(Self {
             engine,
             recovered,
             services,
-            slots: options.slots,
+            worker,
             stop: CancellationToken::new(),
             at_work: Mutex::new(None),
         })
@@ -105,6 +110,11 @@ impl Embedded {
 
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// What tasks are executed with; for those who execute some outside this process.
+    pub fn services(&self) -> &Arc<Services> {
+        &self.services
     }
 
     /// The unfinished runs that were found.
@@ -120,7 +130,7 @@ impl Embedded {
         duties.spawn(duties::keep_time(hot.clone(), clock.clone(), self.stop.clone()));
         duties.spawn(duties::keep_schedules(self.engine.clone(), self.stop.clone()));
         duties.spawn(duties::reclaim_forever(hot.clone(), clock, RECLAIM_EVERY, self.stop.clone()));
-        let pool = WorkerPool::start(hot, self.services.clone(), &WorkerSettings::embedded(self.slots));
+        let pool = WorkerPool::start(hot, self.services.clone(), &self.worker);
         let trouble = pool.trouble();
         *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(AtWork { pool, duties });
         trouble

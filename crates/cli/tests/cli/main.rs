@@ -9,3 +9,4 @@ mod run;
 mod runs;
 mod schedules;
 mod store;
+mod up;

@@ -1,25 +1,42 @@
 //! Following a run: its events from any point on, then live, none missing and none twice.
 
+use std::sync::Arc;
+
 use switchyard_core::RunId;
 use switchyard_core::run::Event;
-use switchyard_store::{Change, StoreError};
+use switchyard_store::{Change, HotStore, StoreError};
 use tokio::sync::watch;
 
 use super::{Engine, EngineError, History};
 
-#[derive(Debug)]
+/// How many events are handed out at once: whoever reads slowly holds no more than this.
+const PAGE: usize = 256;
+
 pub struct Follow {
+    hot: Arc<dyn HotStore>,
     history: History,
     run: RunId,
     after: u64,
     news: watch::Receiver<Change>,
 }
 
+impl std::fmt::Debug for Follow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Follow").field("run", &self.run).field("after", &self.after).finish_non_exhaustive()
+    }
+}
+
 impl Engine {
     /// Follows a run from after event `after` (0: from its beginning).
     pub fn follow(&self, run: RunId, after: u64) -> Follow {
         // Subscribed before the first read, so that nothing falls between.
-        Follow { history: self.history().clone(), run, after, news: self.hot.follow(run) }
+        Follow {
+            hot: self.hot.clone(),
+            history: self.history().clone(),
+            run,
+            after,
+            news: self.hot.follow(run),
+        }
     }
 }
 
@@ -35,31 +52,33 @@ impl Engine {
             };
         }
         if news.wait_for(|change| change.ended).await.is_err() {
-            self.hot.in_flight(run).await?;
-            return Err(store_is_gone());
+            return Err(why_gone(&self.hot, run).await);
         }
         Ok(())
     }
 }
 
 impl Follow {
-    /// The next events; waits until there are some.
+    /// The next events, a page of them at most; waits until there are some.
     pub async fn next(&mut self) -> Result<Vec<Event>, EngineError> {
         loop {
             self.news.borrow_and_update();
-            let events = self.history.events(self.run, self.after, None).await?;
+            let events = self.history.archive().events(self.run, self.after, PAGE).await?;
             if let Some(last) = events.last() {
                 self.after = last.seq;
                 return Ok(events);
             }
             if self.news.changed().await.is_err() {
-                return Err(store_is_gone());
+                return Err(why_gone(&self.hot, self.run).await);
             }
         }
     }
 }
 
-/// A store stops telling only when it can keep nothing any more.
-fn store_is_gone() -> EngineError {
-    StoreError::unavailable("the store takes nothing any more, so the run cannot be followed").into()
+/// A store stops telling only when it can keep nothing any more; asked anything, it says why.
+async fn why_gone(hot: &Arc<dyn HotStore>, run: RunId) -> EngineError {
+    match hot.in_flight(run).await {
+        Err(why) => why.into(),
+        Ok(_) => StoreError::unavailable("the store no longer tells about this run").into(),
+    }
 }

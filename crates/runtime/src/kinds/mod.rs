@@ -111,10 +111,7 @@ pub async fn execute(call: Call<'_>) -> Result<Done, NodeError> {
 impl Call<'_> {
     /// The node's input; null if it has none. Not for `map` and `loop`, which have one for each child.
     fn input(&self) -> Result<Value, NodeError> {
-        match &self.node.input {
-            Some(template) => template.render(self.scope).map_err(|error| expression_error(&error)),
-            None => Ok(Value::Null),
-        }
+        input(self.node, self.scope)
     }
 
     fn context(&self) -> HandlerContext {
@@ -130,6 +127,13 @@ impl Call<'_> {
             return Err(NodeError::permanent("too_long", message));
         }
         Ok(text.into())
+    }
+}
+
+pub(crate) fn input(node: &CompiledNode, scope: &Scope) -> Result<Value, NodeError> {
+    match &node.input {
+        Some(template) => template.render(scope).map_err(|error| expression_error(&error)),
+        None => Ok(Value::Null),
     }
 }
 

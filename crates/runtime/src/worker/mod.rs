@@ -4,6 +4,8 @@ mod cache;
 mod execute;
 mod keeper;
 mod pool;
+mod prepare;
 mod slot;
 
 pub use pool::{WorkerPool, WorkerSettings};
+pub use prepare::{Preparation, Prepared, prepare};

@@ -41,6 +41,12 @@ impl WorkerSettings {
             keep_every: Duration::from_millis(250),
         }
     }
+
+    /// Leaves `function` tasks to workers outside this process. Built-in functions have a queue of their own.
+    pub fn without_functions(mut self) -> Self {
+        self.queues = self.queues.iter().filter(|queue| !queue.starts_with("function")).cloned().collect();
+        self
+    }
 }
 
 /// What the slots of a worker share.

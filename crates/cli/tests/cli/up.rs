@@ -1,0 +1,109 @@
+//! `up`: serving, and stopping in order.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use rustix::process::Signal;
+
+use crate::harness::{GATE, HELLO, Running, Yard, assert_transcript};
+
+const UP: [&str; 3] = ["up", "--listen", "127.0.0.1:0"];
+
+/// Where it says that it is.
+fn address(up: &mut Running) -> String {
+    let line = up.wait_for("http://");
+    let rest = line.split_once("http://").unwrap().1;
+    rest.split('/').next().unwrap().to_owned()
+}
+
+/// Sends a request and leaves the connection open.
+fn send(address: &str, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    BufReader::new(stream)
+}
+
+fn ask(address: &str, method: &str, path: &str, body: &str) -> String {
+    let mut answer = String::new();
+    send(address, method, path, body).read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn it_serves_and_stops_in_order() {
+    let yard = Yard::with(&[("gate.yaml", GATE), ("hello.yaml", HELLO)]);
+    yard.json(&["workflows", "register", "gate.yaml", "--json"]);
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut up = yard.spawn(&UP);
+        let address = address(&mut up);
+        assert!(ask(&address, "GET", "/readyz", "").starts_with("HTTP/1.1 200"));
+        assert!(ask(&address, "POST", "/v1/runs", r#"{"workflow": "gate"}"#).starts_with("HTTP/1.1 202"));
+        let run = yard.newest_run();
+        // Somebody follows, and somebody waits for work.
+        let mut follower = send(&address, "GET", &format!("/v1/runs/{run}/events"), "");
+        let mut line = String::new();
+        while !line.contains("node_waiting") {
+            line.clear();
+            assert!(follower.read_line(&mut line).unwrap() > 0);
+        }
+        let mut worker = send(&address, "POST", "/v1/tasks/claim", r#"{"worker": "w", "wait": "60s"}"#);
+        up.send(signal);
+        let (mut rest, mut claimed) = (String::new(), String::new());
+        follower.read_to_string(&mut rest).unwrap();
+        worker.read_to_string(&mut claimed).unwrap();
+        assert!(claimed.is_empty() || claimed.contains(r#"{"tasks":[]}"#), "{claimed}");
+        let (code, said) = up.ends();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("stopping"), "{said}");
+    }
+    // Both runs wait for their signals; the folder is free.
+    let listed = yard.json(&["runs", "list", "--status", "running", "--json"]);
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 2);
+    assert!(yard.output(&["run", "hello.yaml", "-i", "name=Ada"]).status.success());
+}
+
+#[test]
+fn it_takes_up_what_was_there() {
+    let yard = Yard::with(&[("gate.yaml", GATE)]);
+    let run = yard.interrupted_at_gate();
+    let mut up = yard.spawn(&UP);
+    up.wait_for("took up 1 unfinished run");
+    let address = address(&mut up);
+    let path = format!("/v1/runs/{run}/signals/go");
+    assert!(ask(&address, "POST", &path, r#"{"payload": 5}"#).starts_with("HTTP/1.1 200"));
+    // The stream ends with the run.
+    let events = ask(&address, "GET", &format!("/v1/runs/{run}/events"), "");
+    assert!(events.contains("event: run_ended"), "{events}");
+    up.interrupt();
+    assert_eq!(up.ends().0, Some(0));
+    assert_eq!(yard.json(&["runs", "show", &run, "--json"])["output"], serde_json::json!({ "went": 5 }));
+}
+
+#[test]
+fn it_refuses_an_address_that_strangers_can_reach() {
+    let yard = Yard::new();
+    assert_transcript!(yard.transcript(&["up", "--listen", "0.0.0.0:0"]), @r#"
+        exit 2
+        --- stdout
+        --- stderr
+        error: 0.0.0.0:0 can be reached from other machines, and there is no authentication yet
+        hint: listen on 127.0.0.1 until there are API keys, or let a proxy that knows who may come in stand before it
+    "#);
+    assert!(!yard.path().join("switchyard-data").exists());
+}
+
+#[test]
+fn an_address_in_use_is_told_before_the_folder_is_touched() {
+    let yard = Yard::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let output = yard.output(&["up", "--listen", &taken.local_addr().unwrap().to_string()]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot listen on"));
+    assert!(!yard.path().join("switchyard-data").exists());
+}

@@ -1,0 +1,141 @@
+//! What comes before and after the call of a node, wherever it is called: skipping, condition, cache, payloads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchyard_core::run::{SkipReason, Task, TaskOutcome};
+use switchyard_core::{Hash, NodeError};
+use switchyard_lang::{CompiledKind, CompiledNode, NodeView, Program, Scope};
+
+use super::cache;
+use crate::kinds::{self, Services};
+use crate::payloads::PayloadError;
+
+/// What there is to do about a claimed task.
+#[derive(Debug)]
+pub enum Preparation {
+    /// Nothing: it is skipped, or its result is remembered.
+    Settled(TaskOutcome),
+    /// The node has to be called.
+    Ready(Box<Prepared>),
+}
+
+/// A task whose node has to be called, with what its expressions can see.
+#[derive(Debug)]
+pub struct Prepared {
+    pub program: Arc<Program>,
+    pub scope: Scope,
+    cache_key: Option<String>,
+}
+
+pub async fn prepare(services: &Services, task: &Task) -> Result<Preparation, NodeError> {
+    if task.skip {
+        return Ok(Preparation::Settled(TaskOutcome::Skipped(SkipReason::NoNeedFired)));
+    }
+    let program = services.catalog.get(task.definition).await.map_err(kinds::catalog_error)?;
+    let node = program.node(task.ix);
+    let scope = scope(services, task).await?;
+    if !condition_holds(task, node, &scope)? {
+        return Ok(Preparation::Settled(TaskOutcome::Skipped(SkipReason::Condition)));
+    }
+    let cache_key = cache_key(task, &program, node, &scope)?;
+    if let Some(key) = &cache_key
+        && let Some(hit) = cache::look_up(services, &program, key).await
+    {
+        return Ok(Preparation::Settled(TaskOutcome::Succeeded(hit)));
+    }
+    Ok(Preparation::Ready(Box::new(Prepared { program, scope, cache_key })))
+}
+
+impl Prepared {
+    pub fn node(&self, task: &Task) -> &CompiledNode {
+        self.program.node(task.ix)
+    }
+
+    /// The node's input; null if it has none. Not for `map` and `loop`, which have one for each child.
+    pub fn input(&self, task: &Task) -> Result<Value, NodeError> {
+        kinds::input(self.node(task), &self.scope)
+    }
+
+    /// How long the call may take. For `wait` and `hitl` the time-out is how long to wait, which is the run's
+    /// business.
+    pub fn time_limit(&self, task: &Task) -> Option<Duration> {
+        match self.node(task).kind {
+            CompiledKind::Wait(_) | CompiledKind::Hitl(_) => None,
+            _ => self.node(task).timeout,
+        }
+    }
+
+    /// Puts away what the call gave, and remembers it if the node has a cache.
+    pub async fn succeed(
+        &self,
+        services: &Services,
+        task: &Task,
+        output: &Value,
+    ) -> Result<TaskOutcome, NodeError> {
+        let output = services.payloads.keep(output).await.map_err(output_error)?;
+        if let (Some(key), Some(cache)) = (&self.cache_key, &self.node(task).cache) {
+            cache::remember(services, &self.program, key, output.clone(), cache.ttl).await;
+        }
+        Ok(TaskOutcome::Succeeded(output))
+    }
+}
+
+/// What the node's expressions can see.
+async fn scope(services: &Services, task: &Task) -> Result<Scope, NodeError> {
+    let mut scope = Scope::new(services.payloads.load(&task.input).await.map_err(kinds::payload_error)?);
+    scope.set_run(&task.run.to_string(), &task.workflow, task.attempt);
+    for read in &task.reads {
+        let error = read
+            .error
+            .as_ref()
+            .map_or(Value::Null, |error| json!({"code": *error.code, "message": *error.message}));
+        let view = NodeView {
+            status: read.state.as_str().to_owned(),
+            output: services.payloads.load(&read.output).await.map_err(kinds::payload_error)?,
+            error,
+        };
+        scope.set_node(&*read.node, view);
+    }
+    Ok(scope)
+}
+
+/// Asked until it is first found true: a node that has started runs of its own is past its condition.
+fn condition_holds(task: &Task, node: &CompiledNode, scope: &Scope) -> Result<bool, NodeError> {
+    match &node.when {
+        Some(when) if task.rounds == 0 && task.children.is_none() => {
+            when.eval_bool(scope).map_err(|error| kinds::expression_error(&error))
+        }
+        _ => Ok(true),
+    }
+}
+
+/// The same node that would act on the same has the same result.
+fn cache_key(
+    task: &Task,
+    program: &Arc<Program>,
+    node: &CompiledNode,
+    scope: &Scope,
+) -> Result<Option<String>, NodeError> {
+    let Some(cache) = &node.cache else { return Ok(None) };
+    let key = match &cache.key {
+        Some(key) => Some(key.render(scope)),
+        None => node.rendered(scope),
+    };
+    let key = match key {
+        Some(key) => key.map_err(|error| kinds::expression_error(&error))?,
+        // What such a node acts on is whatever it can see.
+        None => json!([format!("{:?}", task.input), format!("{:?}", task.reads)]),
+    };
+    let fingerprint = program.ir.node(task.ix).fingerprint;
+    let digest = Hash::of(format!("{}/{fingerprint:016x}/{key}", task.node).as_bytes());
+    Ok(Some(digest.hex()))
+}
+
+fn output_error(error: PayloadError) -> NodeError {
+    match error {
+        PayloadError::TooLarge { .. } => NodeError::permanent("output_too_large", error.to_string()),
+        other => kinds::payload_error(other),
+    }
+}

@@ -1,0 +1,178 @@
+//! Reading requests: bodies, queries and paths, each refused with a problem document.
+
+use std::time::Duration;
+
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use switchyard_lang::duration::HumanDuration;
+
+use crate::problem::Problem;
+
+/// The largest body, in bytes.
+pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How long a body may take to arrive.
+const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// A JSON body. It may nest 128 levels deep: the parser refuses more.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        require_json(request.headers())?;
+        let bytes = read(request).await?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| not_as_expected(&error))
+    }
+}
+
+/// A JSON body that may be left out: then it is the default.
+pub(crate) struct OptionalBody<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let declared = request.headers().contains_key(header::CONTENT_TYPE);
+        if declared {
+            require_json(request.headers())?;
+        }
+        let bytes = read(request).await?;
+        match (bytes.is_empty(), declared) {
+            (true, _) => Ok(Self(T::default())),
+            (false, false) => Err(wrong_type()),
+            (false, true) => {
+                serde_json::from_slice(&bytes).map(Self).map_err(|error| not_as_expected(&error))
+            }
+        }
+    }
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim();
+    let (kind, subtype) = essence.split_once('/').unwrap_or_default();
+    let json = kind.eq_ignore_ascii_case("application")
+        && (subtype.eq_ignore_ascii_case("json") || subtype.to_ascii_lowercase().ends_with("+json"));
+    if json { Ok(()) } else { Err(wrong_type()) }
+}
+
+fn wrong_type() -> Problem {
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", "the body must be JSON")
+        .hint("send it with Content-Type: application/json")
+}
+
+async fn read(request: Request) -> Result<Bytes, Problem> {
+    let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    if declared.and_then(|value| value.parse::<u64>().ok()).is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64)
+    {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(BODY_WAIT_MAX, to_bytes(request.into_body(), BODY_BYTES_MAX)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
+        Ok(Err(_)) => Err(Problem::bad_request("body_unreadable", "the body did not arrive whole")),
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_too_slow",
+            "the body took too long to arrive",
+        )),
+    }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<http_body_util::LengthLimitError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+fn too_large() -> Problem {
+    let detail = format!("the body has more than the {BODY_BYTES_MAX} bytes it may have");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+}
+
+fn not_as_expected(error: &serde_json::Error) -> Problem {
+    match error.classify() {
+        serde_json::error::Category::Data => {
+            Problem::unprocessable("invalid_body", format!("the body: {error}"))
+        }
+        _ => Problem::bad_request("invalid_json", format!("the body is not valid JSON: {error}")),
+    }
+}
+
+/// What stands in the query.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Query::from_request_parts(parts, state).await {
+            Ok(Query(params)) => Ok(Self(params)),
+            Err(rejection) => Err(Problem::bad_request("invalid_query", rejection.body_text())),
+        }
+    }
+}
+
+/// What stands in the path.
+pub(crate) struct Segments<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segments<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(segments)) => Ok(Self(segments)),
+            Err(rejection) => Err(Problem::bad_request("invalid_id", rejection.body_text())),
+        }
+    }
+}
+
+/// A duration such as `30s` or `1h30m`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lasting(pub(crate) Duration);
+
+impl<'de> Deserialize<'de> for Lasting {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+        let parsed: Result<HumanDuration, _> = text.parse();
+        parsed
+            .map(|length| Self(length.0))
+            .map_err(|error| serde::de::Error::custom(format!("{error}: {}", error.hint)))
+    }
+}
+
+impl schemars::JsonSchema for Lasting {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Lasting".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "A number and a unit, such as `500ms`, `30s` or `1h30m`.",
+            "minLength": 2,
+            "pattern": switchyard_lang::duration::DURATION_PATTERN,
+            "examples": ["30s"],
+        })
+    }
+}
+
+/// Refuses text that would make a history unreadable.
+pub(crate) fn short<'t>(field: &str, text: &'t str, bytes_max: usize) -> Result<&'t str, Problem> {
+    if text.len() <= bytes_max {
+        return Ok(text);
+    }
+    let detail = format!("`{field}` has {} bytes, more than the {bytes_max} it may have", text.len());
+    Err(Problem::unprocessable("too_long", detail))
+}

@@ -1,0 +1,57 @@
+//! What holds for every request: it ends in time, a panic is an answer, and a client that goes away does not stop
+//! half of what it asked for.
+
+use std::time::Duration;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio_util::sync::CancellationToken;
+
+use crate::ServerState;
+use crate::problem::Problem;
+use crate::routes::tasks::WAIT_MAX;
+
+/// How long a request may take; one that waits for work, that much longer than its wait.
+const REQUEST_MAX: Duration = Duration::from_secs(60);
+
+/// Cancelled when nobody waits for the answer any more.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientGone(pub(crate) CancellationToken);
+
+pub(crate) async fn guard(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let method = known(request.method());
+    let begun = tokio::time::Instant::now();
+    let response = carry_through(request, next).await;
+    let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
+    state.metrics.request(route, method, response.status().as_u16(), begun.elapsed());
+    response
+}
+
+/// Anybody can invent methods: they are counted as one.
+fn known(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        _ => "other",
+    }
+}
+
+async fn carry_through(mut request: Request, next: Next) -> Response {
+    let gone = CancellationToken::new();
+    request.extensions_mut().insert(ClientGone(gone.clone()));
+    let _dropped_with_the_connection = gone.drop_guard();
+    // Spawned: the server drops this future when the client goes away, and what has begun must be carried through
+    // (a change is durable before those who follow the run are told of it).
+    let work = tokio::spawn(next.run(request));
+    match tokio::time::timeout(REQUEST_MAX + WAIT_MAX, work).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(panic)) => Problem::internal("internal", &panic).into_response(),
+        Err(_) => Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "the request took too long")
+            .hint("it may still be carried out; look before you repeat it")
+            .into_response(),
+    }
+}

@@ -1,0 +1,25 @@
+//! The HTTP side of the engine.
+//!
+//! - [`router`]: every route over a [`ServerState`]; [`serve`]: the same on a listener, with limits on connections
+//! - `routes`: one file for each resource; a route is registered together with its documentation (`api`)
+//! - `problem`: how every failure is answered (RFC 9457)
+//! - `guard`: what holds for all requests: time, panics, clients that go away
+//! - `wire`: runs and events as clients see them
+//!
+//! This crate never opens a store, never decides what happens to a run, and never reads the environment.
+
+mod api;
+mod extract;
+mod guard;
+mod metrics;
+mod openapi;
+mod problem;
+mod routes;
+mod serve;
+mod state;
+mod wire;
+
+pub use openapi::document as openapi;
+pub use routes::router;
+pub use serve::serve;
+pub use state::ServerState;

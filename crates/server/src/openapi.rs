@@ -1,0 +1,189 @@
+//! The OpenAPI document, and the shapes in it that are written by hand because they are built by hand.
+
+use serde_json::{Value, json};
+
+use crate::routes;
+
+/// OpenAPI 3.1 of everything that [`router`](crate::router) serves.
+pub fn document() -> Value {
+    routes::api().finish().1
+}
+
+pub(crate) fn run_id() -> Value {
+    json!({ "type": "string", "pattern": "^run_[0-7][0-9a-hjkmnp-tv-z]{25}$" })
+}
+
+fn moment() -> Value {
+    json!({ "type": "string", "format": "date-time" })
+}
+
+fn moment_or_null() -> Value {
+    json!({ "type": ["string", "null"], "format": "date-time" })
+}
+
+pub(crate) fn run_status() -> Value {
+    let names: Vec<&str> = switchyard_core::run::RunStatus::ALL
+        .into_iter()
+        .map(switchyard_core::run::RunStatus::as_str)
+        .collect();
+    json!({ "type": "string", "enum": names })
+}
+
+/// A run and where it stands.
+pub(crate) fn run_at() -> Value {
+    json!({
+        "type": "object",
+        "required": ["run_id", "status"],
+        "properties": { "run_id": run_id(), "status": run_status() },
+    })
+}
+
+/// [`switchyard_store::RunRecord`].
+pub(crate) fn run_record() -> Value {
+    json!({
+        "type": "object",
+        "required": ["run_id", "workflow", "definition", "status", "accepted_at", "last_seq"],
+        "properties": {
+            "run_id": run_id(),
+            "workflow": { "type": "string" },
+            "workflow_version": { "type": ["integer", "null"] },
+            "definition": { "type": "string", "description": "The hash of its definition" },
+            "status": run_status(),
+            "accepted_at": moment(),
+            "ended_at": moment_or_null(),
+            "parent": { "type": ["string", "null"] },
+            "error": { "type": ["object", "null"] },
+            "last_seq": { "type": "integer", "description": "The number of its newest event" },
+        },
+    })
+}
+
+/// [`switchyard_runtime::RunView`].
+pub(crate) fn run_view() -> Value {
+    json!({
+        "type": "object",
+        "required": ["run_id", "status", "workflow", "definition", "version", "last_seq", "nodes"],
+        "properties": {
+            "run_id": run_id(),
+            "status": run_status(),
+            "workflow": { "type": "string" },
+            "definition": { "type": "string", "description": "The hash of its definition" },
+            "version": { "type": "integer", "description": "Of the graph: one more than its patches" },
+            "attempt": { "type": "integer" },
+            "last_seq": { "type": "integer", "description": "The number of its newest event" },
+            "accepted_at": moment(),
+            "ended_at": moment_or_null(),
+            "parent": { "type": ["string", "null"] },
+            "forked_from": { "type": ["string", "null"] },
+            "input": { "description": "Any JSON" },
+            "output": { "description": "Any JSON" },
+            "error": { "type": ["object", "null"] },
+            "nodes": { "type": "object", "description": "By id: status, attempts, times, output, error" },
+            "patches": { "type": "array", "items": patch() },
+        },
+    })
+}
+
+/// [`switchyard_core::run::Patched`].
+pub(crate) fn patch() -> Value {
+    json!({
+        "type": "object",
+        "required": ["patch", "version", "author", "reason", "diff"],
+        "properties": {
+            "patch": { "type": "string" },
+            "version": { "type": "integer", "description": "Of the graph that it made" },
+            "definition": { "type": "string" },
+            "author": { "type": "string" },
+            "reason": { "type": "string" },
+            "ops": { "description": "The operations as they were sent" },
+            "diff": { "type": "array", "items": { "type": "string" } },
+            "undoes": { "type": "string" },
+        },
+    })
+}
+
+/// [`switchyard_runtime::PatchReport`].
+pub(crate) fn patch_report() -> Value {
+    json!({
+        "type": "object",
+        "required": ["patch", "version", "diff"],
+        "properties": {
+            "patch": { "type": ["string", "null"], "description": "Its id; null for a dry run" },
+            "version": { "type": "integer", "description": "Of the graph that it makes, or would make" },
+            "diff": { "type": "array", "items": { "type": "string" } },
+        },
+    })
+}
+
+/// [`switchyard_store::ApprovalRecord`].
+pub(crate) fn approval() -> Value {
+    json!({
+        "type": "object",
+        "required": ["approval", "run", "node", "status", "payload", "created_at"],
+        "properties": {
+            "approval": { "type": "string" },
+            "run": run_id(),
+            "node": { "type": "string" },
+            "status": { "type": "string", "enum": ["pending", "approved", "rejected", "timed_out", "cancelled"] },
+            "approver": { "type": ["string", "null"] },
+            "prompt": { "type": ["string", "null"] },
+            "payload": { "description": "What the person is shown: any JSON" },
+            "created_at": moment(),
+            "timeout_at": moment_or_null(),
+            "decided_at": moment_or_null(),
+            "decided_by": { "type": ["string", "null"] },
+            "comment": { "type": ["string", "null"] },
+        },
+    })
+}
+
+/// [`switchyard_store::WorkflowRecord`].
+pub(crate) fn workflow() -> Value {
+    json!({
+        "type": "object",
+        "required": ["name", "version", "definition", "created_at"],
+        "properties": {
+            "name": { "type": "string" },
+            "version": { "type": "integer" },
+            "definition": { "type": "string", "description": "The hash of its definition" },
+            "created_at": moment(),
+        },
+    })
+}
+
+/// One event of a run: see `wire`.
+pub(crate) fn event() -> Value {
+    json!({
+        "type": "object",
+        "required": ["seq", "at", "type", "run_id"],
+        "properties": {
+            "seq": { "type": "integer", "minimum": 1 },
+            "at": moment(),
+            "type": { "type": "string", "description": "Such as `node_succeeded` or `run_ended`" },
+            "run_id": run_id(),
+            "node": { "type": "string", "description": "The node it is about, if it is about one" },
+        },
+        "additionalProperties": true,
+    })
+}
+
+/// `{"<name>": [items], "next": cursor}`.
+pub(crate) fn page(name: &str, items: Value) -> Value {
+    json!({
+        "type": "object",
+        "required": [name, "next"],
+        "properties": {
+            name: { "type": "array", "items": items },
+            "next": { "type": ["string", "null"], "description": "The cursor of the next page" },
+        },
+    })
+}
+
+/// `{"<name>": [items]}`.
+pub(crate) fn list(name: &str, items: Value) -> Value {
+    json!({
+        "type": "object",
+        "required": [name],
+        "properties": { name: { "type": "array", "items": items } },
+    })
+}

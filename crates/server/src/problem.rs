@@ -1,0 +1,217 @@
+//! Failures as clients see them: RFC 9457 problem documents with a stable code. What only the operator should
+//! know goes to the log.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use switchyard_core::ids::InvalidId;
+use switchyard_core::run::Refusal;
+use switchyard_lang::{Diagnostic, Diagnostics};
+use switchyard_runtime::EngineError;
+use switchyard_runtime::catalog::CatalogError;
+use switchyard_runtime::payloads::PayloadError;
+use switchyard_store::StoreError;
+
+/// Why a request was not carried out.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    hint: Option<String>,
+    problems: Vec<Diagnostic>,
+}
+
+/// Why a request was not carried out.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct Document<'p> {
+    /// `urn:switchyard:problem:` and the code.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The HTTP status in words.
+    title: &'p str,
+    /// The HTTP status.
+    status: u16,
+    /// A sentence for people.
+    detail: &'p str,
+    /// A stable word for programs.
+    code: &'p str,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'p str>,
+    /// What is wrong with a definition, an input or a patch: everything at once.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schemars(with = "Option<Vec<ProblemPlace>>")]
+    problems: &'p [Diagnostic],
+}
+
+/// One thing that is wrong, and where.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the schema of `switchyard_lang::Diagnostic`, which is what is written")]
+struct ProblemPlace {
+    message: String,
+    hint: Option<String>,
+    /// Where in the document, such as `nodes.fetch.retry.max`.
+    path: String,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl ToString) -> Self {
+        Self { status, code, detail: detail.to_string(), hint: None, problems: Vec::new() }
+    }
+
+    fn document(&self) -> Document<'_> {
+        Document {
+            kind: format!("urn:switchyard:problem:{}", self.code),
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            code: self.code,
+            hint: self.hint.as_deref(),
+            problems: &self.problems,
+        }
+    }
+
+    pub(crate) fn bad_request(code: &'static str, detail: impl ToString) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    pub(crate) fn unprocessable(code: &'static str, detail: impl ToString) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+    }
+
+    pub(crate) fn conflict(code: &'static str, detail: impl ToString) -> Self {
+        Self::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    pub(crate) fn not_found(code: &'static str, detail: impl ToString) -> Self {
+        Self::new(StatusCode::NOT_FOUND, code, detail)
+    }
+
+    /// Something on this side is wrong: the client hears that, the log hears what.
+    pub(crate) fn internal(code: &'static str, cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(code, %cause, "a request failed on our side");
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            code,
+            "something is wrong on the server; its log says what",
+        )
+    }
+
+    fn unavailable(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "the store did not answer");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "store_unavailable",
+            "the store cannot be reached or written",
+        )
+        .hint("nothing was changed; try again")
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        // Only strings and numbers: it always serialises.
+        let body = serde_json::to_vec(&self.document()).unwrap_or_default();
+        let mut response = (self.status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Store(error) => error.into(),
+            EngineError::Refused(refusal) => refusal.into(),
+            EngineError::UnknownRun(_) => Self::not_found("unknown_run", error),
+            EngineError::Invalid(diagnostics) => diagnostics.into(),
+            EngineError::ConcurrencyKey(_) => Self::unprocessable("invalid_concurrency_key", error),
+            EngineError::BadRequest(_) => Self::bad_request("bad_request", error),
+            EngineError::Damaged(_) => Self::internal("damaged", &error),
+        }
+    }
+}
+
+impl From<Diagnostics> for Problem {
+    fn from(diagnostics: Diagnostics) -> Self {
+        let first = diagnostics.first();
+        let place = if first.path.is_empty() { String::new() } else { format!("{}: ", first.path) };
+        let more = match diagnostics.len() {
+            1 => String::new(),
+            many => format!(" (and {} more)", many - 1),
+        };
+        let problem = Self::unprocessable("invalid", format!("{place}{}{more}", first.message));
+        Self { problems: diagnostics.iter().cloned().collect(), hint: first.hint.clone(), ..problem }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::UnknownNode(_) => return Self::unprocessable("unknown_node", refusal),
+            Refusal::UnknownPatch(_) => return Self::not_found("unknown_patch", refusal),
+            Refusal::UnknownDefinition(_) => return Self::internal("unknown_definition", &refusal),
+            Refusal::WrongStatus { .. } => "wrong_status",
+            Refusal::NotPending => "not_pending",
+            Refusal::TooManySignals(_) => "too_many_signals",
+            Refusal::StaleVersion { .. } => "stale_version",
+            Refusal::NodeStarted(_) => "node_started",
+            Refusal::NothingToRetry => "nothing_to_retry",
+            Refusal::KeyReused { .. } => "idempotency_key_reused",
+            Refusal::RunExists(_) => "run_exists",
+        };
+        Self::conflict(code, refusal)
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) | StoreError::InUse { .. } => Self::unavailable(&error),
+            StoreError::UnknownRun(_) => Self::not_found("unknown_run", error),
+            StoreError::Unknown { kind: "workflow", .. } => Self::not_found("unknown_workflow", error)
+                .hint("register it with POST /v1/workflows, or send its definition"),
+            StoreError::Unknown { kind: "approval", .. } => Self::not_found("unknown_approval", error),
+            StoreError::Unknown { .. } => Self::internal("missing", &error),
+            StoreError::Refused(refusal) => refusal.into(),
+            StoreError::Corrupt(_) => Self::internal("damaged", &error),
+        }
+    }
+}
+
+impl From<PayloadError> for Problem {
+    fn from(error: PayloadError) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+impl From<CatalogError> for Problem {
+    fn from(error: CatalogError) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+impl From<InvalidId> for Problem {
+    fn from(error: InvalidId) -> Self {
+        Self::bad_request("invalid_id", error)
+    }
+}
+
+/// What cannot be written as JSON: nothing that is ours.
+impl From<serde_json::Error> for Problem {
+    fn from(error: serde_json::Error) -> Self {
+        Self::internal("not_json", &error)
+    }
+}

@@ -1,0 +1,120 @@
+//! `/v1/approvals`: what waits for a person.
+
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchyard_core::ApprovalId;
+use switchyard_core::run::Decision;
+use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, StoreError};
+
+use super::control::{REASON_BYTES_MAX, author};
+use super::runs::{run_at, run_id};
+use crate::ServerState;
+use crate::api::Api;
+use crate::extract::{OptionalBody, Params, Segments, short};
+use crate::openapi;
+use crate::problem::Problem;
+use crate::wire;
+
+/// Which approvals to list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// Only those of this run.
+    run: Option<String>,
+    /// Also those that were decided; otherwise only pending ones.
+    #[serde(default)]
+    all: bool,
+}
+
+/// A decision.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DecideBody {
+    /// Who decides, for the run's history.
+    by: Option<String>,
+    /// Why, for the run's history.
+    #[serde(default)]
+    comment: String,
+}
+
+pub(super) fn register(api: &mut Api) {
+    let list = api
+        .operation("approvals", "listApprovals", "Approvals, newest first")
+        .query::<ListQuery>()
+        .answer(200, "The approvals", openapi::list("approvals", openapi::approval()))
+        .problems([400]);
+    api.get("/v1/approvals", list, list_approvals);
+    let show = api
+        .operation("approvals", "showApproval", "An approval with its whole payload")
+        .answer(200, "The approval", openapi::approval())
+        .problems([400, 404]);
+    api.get("/v1/approvals/{approval}", show, show_approval);
+    let body = api.schema::<DecideBody>();
+    let approve = api
+        .operation("approvals", "approve", "Approve: the run goes on")
+        .body(body.clone(), false)
+        .answer(200, "Decided; where the run stands now", openapi::run_at())
+        .problems([404, 409]);
+    api.post("/v1/approvals/{approval}/approve", approve, approve_one);
+    let reject = api
+        .operation("approvals", "reject", "Reject: the node fails")
+        .body(body, false)
+        .answer(200, "Decided; where the run stands now", openapi::run_at())
+        .problems([404, 409]);
+    api.post("/v1/approvals/{approval}/reject", reject, reject_one);
+}
+
+async fn list_approvals(
+    State(state): State<ServerState>,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<Value>, Problem> {
+    let run = query.run.map(|run| run_id(&run)).transpose()?;
+    let status = (!query.all).then_some(ApprovalStatus::Pending);
+    let records = state.engine.archive().approvals(&ApprovalFilter { run, status }).await?;
+    let records = wire::plain(serde_json::to_value(records)?);
+    Ok(Json(json!({ "approvals": records })))
+}
+
+async fn show_approval(
+    State(state): State<ServerState>,
+    Segments(approval): Segments<String>,
+) -> Result<Json<Value>, Problem> {
+    let record: Option<ApprovalRecord> =
+        state.engine.archive().approval(&ApprovalId::new(&*approval)).await?;
+    let record = record.ok_or_else(|| StoreError::unknown("approval", &approval))?;
+    let payload = state.engine.payloads().load(&record.payload).await?;
+    let mut document = serde_json::to_value(&record)?;
+    document["payload"] = payload;
+    Ok(Json(document))
+}
+
+async fn approve_one(
+    State(state): State<ServerState>,
+    Segments(approval): Segments<String>,
+    OptionalBody(body): OptionalBody<DecideBody>,
+) -> Result<Json<Value>, Problem> {
+    decide(&state, &approval, &body, Decision::Approved).await
+}
+
+async fn reject_one(
+    State(state): State<ServerState>,
+    Segments(approval): Segments<String>,
+    OptionalBody(body): OptionalBody<DecideBody>,
+) -> Result<Json<Value>, Problem> {
+    decide(&state, &approval, &body, Decision::Rejected).await
+}
+
+async fn decide(
+    state: &ServerState,
+    approval: &str,
+    body: &DecideBody,
+    decision: Decision,
+) -> Result<Json<Value>, Problem> {
+    let comment = short("comment", &body.comment, REASON_BYTES_MAX)?;
+    let by = author(body.by.as_ref())?;
+    let run = state.engine.decide(&ApprovalId::new(approval), decision, by, comment).await?;
+    run_at(state, run).await
+}

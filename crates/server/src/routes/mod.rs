@@ -1,0 +1,55 @@
+//! One file for each resource. `api` registers all of them, with their documentation.
+
+mod approvals;
+mod control;
+mod events;
+mod health;
+mod metrics;
+mod patches;
+mod queues;
+mod runs;
+pub(crate) mod tasks;
+mod workflows;
+
+use axum::http::StatusCode;
+use axum::{Json, Router, middleware};
+
+use crate::ServerState;
+use crate::api::Api;
+use crate::guard::guard;
+use crate::problem::Problem;
+
+pub(crate) fn api() -> Api {
+    let mut api = Api::new();
+    runs::register(&mut api);
+    control::register(&mut api);
+    events::register(&mut api);
+    patches::register(&mut api);
+    approvals::register(&mut api);
+    workflows::register(&mut api);
+    tasks::register(&mut api);
+    queues::register(&mut api);
+    health::register(&mut api);
+    metrics::register(&mut api);
+    api
+}
+
+/// Everything that can be asked of a server.
+pub fn router(state: ServerState) -> Router {
+    let (router, document) = api().finish();
+    router
+        .route("/openapi.json", axum::routing::get(async move || Json(document)))
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(state.clone(), guard))
+        .with_state(state)
+}
+
+async fn unknown_route() -> Problem {
+    Problem::not_found("unknown_route", "there is nothing at this address")
+        .hint("GET /openapi.json lists what there is")
+}
+
+async fn wrong_method() -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "this address does not take that method")
+}

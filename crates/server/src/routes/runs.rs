@@ -1,0 +1,225 @@
+//! `/v1/runs`: accepting runs, and looking at them.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchyard_core::RunId;
+use switchyard_core::run::{Concurrency, RunStatus};
+use switchyard_core::yard::Acceptance;
+use switchyard_lang::{Definition, Program};
+use switchyard_runtime::{EngineError, Submission};
+use switchyard_store::{RunFilter, StoreError};
+
+use crate::ServerState;
+use crate::api::Api;
+use crate::extract::{Body, Lasting, Params, Segments, short};
+use crate::openapi;
+use crate::problem::Problem;
+use crate::wire;
+
+/// Keys are kept with the run.
+const KEY_BYTES_MAX: usize = 512;
+
+const LIMIT_DEFAULT: usize = 50;
+const LIMIT_MAX: usize = 200;
+
+/// A run that somebody wants.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SubmitBody {
+    /// The name of a registered workflow, or a definition.
+    #[schemars(with = "WorkflowOrName")]
+    workflow: Value,
+    /// Of a registered workflow; the newest, if not given.
+    version: Option<u32>,
+    /// Any JSON.
+    #[serde(default)]
+    input: Value,
+    /// The same key with the same workflow and input answers the same run.
+    idempotency_key: Option<String>,
+    /// Instead of the workflow's own.
+    concurrency: Option<ConcurrencyBody>,
+    /// The run fails if it has not ended after this time.
+    deadline: Option<Lasting>,
+    /// How many nodes of the run may be in play at once.
+    parallelism: Option<NonZeroU32>,
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "the schema of a field that is looked into later, for better messages")]
+enum WorkflowOrName {
+    Name(String),
+    Definition(Box<Definition>),
+}
+
+/// At most `limit` runs with this key are under way; the others wait in line.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ConcurrencyBody {
+    key: String,
+    limit: NonZeroU32,
+}
+
+/// Which runs to list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// Only runs with this status.
+    status: Option<String>,
+    /// Only runs of this workflow.
+    workflow: Option<String>,
+    /// Also runs that other runs started.
+    #[serde(default)]
+    include_children: bool,
+    /// At most 200; 50 if not given.
+    limit: Option<usize>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ShowQuery {
+    /// As it was right after this event.
+    at: Option<u64>,
+}
+
+pub(super) fn register(api: &mut Api) {
+    let body = api.schema::<SubmitBody>();
+    let submit = api
+        .operation("runs", "submitRun", "Accept a run")
+        .description("When this answers 202, the run is durable and will end, whatever is killed on the way.")
+        .body(body, true)
+        .answer(202, "Accepted", openapi::run_at())
+        .answer(
+            200,
+            "The idempotency key was used before, for this run, with the same workflow and input",
+            openapi::run_at(),
+        )
+        .problems([404, 409]);
+    api.post("/v1/runs", submit, submit_run);
+    let list = api
+        .operation("runs", "listRuns", "List runs, newest first")
+        .query::<ListQuery>()
+        .answer(200, "A page of runs", openapi::page("runs", openapi::run_record()))
+        .problems([400]);
+    api.get("/v1/runs", list, list_runs);
+    let show = api
+        .operation("runs", "showRun", "A run with its nodes and their outputs")
+        .query::<ShowQuery>()
+        .answer(200, "The run, now or at an event", openapi::run_view())
+        .problems([400, 404]);
+    api.get("/v1/runs/{run}", show, show_run);
+}
+
+/// A run id from a path.
+pub(super) fn run_id(text: &str) -> Result<RunId, Problem> {
+    Ok(text.parse::<RunId>()?)
+}
+
+async fn submit_run(
+    State(state): State<ServerState>,
+    Body(body): Body<SubmitBody>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let (program, workflow_version) = find_program(&state, &body).await?;
+    let submission = Submission {
+        workflow_version,
+        idempotency_key: body.idempotency_key.map(idempotency_key).transpose()?,
+        concurrency: body.concurrency.map(concurrency).transpose()?,
+        deadline: body.deadline.map(|deadline| deadline.0),
+        parallelism: body.parallelism.map(NonZeroU32::get),
+        ..Submission::new(program, body.input)
+    };
+    Ok(match state.engine.submit(submission).await? {
+        Acceptance::New(run) => (StatusCode::ACCEPTED, run_at(&state, run).await?),
+        Acceptance::Existing(run) => (StatusCode::OK, run_at(&state, run).await?),
+    })
+}
+
+async fn find_program(
+    state: &ServerState,
+    body: &SubmitBody,
+) -> Result<(Arc<Program>, Option<u32>), Problem> {
+    match &body.workflow {
+        Value::String(name) => {
+            let record = state.engine.archive().workflow(name, body.version).await?;
+            let record = record.ok_or_else(|| StoreError::unknown("workflow", named(name, body.version)))?;
+            Ok((state.engine.catalog().get(record.definition).await?, Some(record.version)))
+        }
+        Value::Object(_) if body.version.is_some() => Err(Problem::unprocessable(
+            "invalid_body",
+            "`version` chooses among registered versions; a definition has none",
+        )),
+        definition @ Value::Object(_) => Ok((Arc::new(Program::compile_value(definition)?), None)),
+        _ => Err(Problem::unprocessable("invalid_body", "`workflow` must be a name or a definition")),
+    }
+}
+
+pub(super) fn named(name: &str, version: Option<u32>) -> String {
+    version.map_or(name.to_owned(), |version| format!("{name} version {version}"))
+}
+
+fn idempotency_key(key: String) -> Result<String, Problem> {
+    if key.is_empty() {
+        return Err(Problem::unprocessable("invalid_body", "`idempotency_key` is empty"));
+    }
+    short("idempotency_key", &key, KEY_BYTES_MAX)?;
+    Ok(key)
+}
+
+fn concurrency(body: ConcurrencyBody) -> Result<Concurrency, Problem> {
+    short("concurrency.key", &body.key, KEY_BYTES_MAX)?;
+    Ok(Concurrency { key: body.key.into(), limit: body.limit.get() })
+}
+
+/// A run and where it stands.
+pub(super) async fn run_at(state: &ServerState, run: RunId) -> Result<Json<Value>, Problem> {
+    let record = state.engine.archive().run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+    Ok(Json(json!({ "run_id": run, "status": record.status })))
+}
+
+async fn list_runs(
+    State(state): State<ServerState>,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<Value>, Problem> {
+    let invalid = |error| Problem::bad_request("invalid_query", error);
+    let filter = RunFilter {
+        status: query.status.map(|text| text.parse::<RunStatus>().map_err(invalid)).transpose()?,
+        workflow: query.workflow,
+        include_children: query.include_children,
+        before: query.cursor.map(|text| text.parse::<RunId>().map_err(invalid)).transpose()?,
+        limit: page_size(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?,
+    };
+    let page = state.engine.archive().runs(&filter).await?;
+    Ok(Json(json!({ "runs": page.items, "next": page.next })))
+}
+
+pub(super) fn page_size(asked: Option<usize>, default: usize, max: usize) -> Result<usize, Problem> {
+    match asked.unwrap_or(default) {
+        size if (1..=max).contains(&size) => Ok(size),
+        size => {
+            Err(Problem::bad_request("invalid_query", format!("`limit` is {size}; it may be 1 to {max}")))
+        }
+    }
+}
+
+async fn show_run(
+    State(state): State<ServerState>,
+    Segments(run): Segments<String>,
+    Params(query): Params<ShowQuery>,
+) -> Result<Json<Value>, Problem> {
+    let run = run_id(&run)?;
+    let found = match query.at {
+        Some(at) => state.engine.history().state(run, Some(at)).await?,
+        None => state.engine.state(run).await?,
+    };
+    let view = state.engine.history().view(&found).await?;
+    Ok(Json(wire::run(&view)?))
+}

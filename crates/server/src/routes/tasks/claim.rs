@@ -1,0 +1,215 @@
+//! `POST /v1/tasks/claim`
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
+use switchyard_lang::CompiledKind;
+use switchyard_lang::duration::HumanDuration;
+use switchyard_runtime::kinds::STORE_UNAVAILABLE;
+use switchyard_runtime::worker::{Preparation, Prepared, prepare};
+use switchyard_store::Want;
+use tokio_util::sync::CancellationToken;
+
+use super::held::Held;
+use super::{WAIT_MAX, lease, task_schema};
+use crate::ServerState;
+use crate::api::Api;
+use crate::extract::{Body, Lasting, short};
+use crate::guard::ClientGone;
+use crate::openapi;
+use crate::problem::Problem;
+use crate::routes::control::NAME_BYTES_MAX;
+
+const SLOTS_MAX: usize = 100;
+const TYPES_MAX: usize = 32;
+const WAIT_DEFAULT: Duration = Duration::from_secs(20);
+
+/// What a worker can take.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ClaimRequest {
+    /// Its name, for the histories of runs.
+    worker: String,
+    /// `function`, `function.<queue>`, or with a `*` at the end; `function` if not given.
+    types: Option<Vec<String>>,
+    /// At most this many tasks: 1 to 100; 1 if not given.
+    slots: Option<usize>,
+    /// How long to wait for work: at most `60s`; `20s` if not given.
+    wait: Option<Lasting>,
+    /// How long a task is this worker's without a heartbeat: `1s` to `1h`; `60s` if not given.
+    lease: Option<Lasting>,
+}
+
+pub(super) fn register(api: &mut Api) {
+    let body = api.schema::<ClaimRequest>();
+    let claim = api
+        .operation("workers", "claimTasks", "Wait for work, and take it")
+        .description("Answers as soon as there is something, or with no task after `wait`.")
+        .body(body, true)
+        .answer(200, "The tasks that are this worker's now", openapi::list("tasks", task_schema()));
+    api.post("/v1/tasks/claim", claim, claim_tasks);
+}
+
+async fn claim_tasks(
+    State(state): State<ServerState>,
+    Extension(ClientGone(gone)): Extension<ClientGone>,
+    Body(request): Body<ClaimRequest>,
+) -> Result<Json<Value>, Problem> {
+    let wait = request.wait.map_or(WAIT_DEFAULT, |wait| wait.0).min(WAIT_MAX);
+    let desk = Desk { want: want(request)?, state, gone };
+    let tasks = desk.wait_for_tasks(wait).await?;
+    desk.state.metrics.claimed(tasks.len());
+    Ok(Json(json!({ "tasks": tasks })))
+}
+
+fn want(request: ClaimRequest) -> Result<Want, Problem> {
+    let invalid = |detail: String| Problem::unprocessable("invalid_body", detail);
+    short("worker", &request.worker, NAME_BYTES_MAX)?;
+    let types = request.types.unwrap_or_else(|| vec!["function".to_owned()]);
+    if types.is_empty() || types.len() > TYPES_MAX {
+        return Err(invalid(format!("`types` may have 1 to {TYPES_MAX} entries")));
+    }
+    if let Some(wrong) = types.iter().find(|name| !is_function(name)) {
+        let detail = format!("`{wrong}` is not a type that workers over HTTP may take");
+        return Err(
+            Problem::unprocessable("unclaimable_type", detail).hint("`function`, or `function.<queue>`")
+        );
+    }
+    let max = request.slots.unwrap_or(1);
+    if !(1..=SLOTS_MAX).contains(&max) {
+        return Err(invalid(format!("`slots` is {max}; it may be 1 to {SLOTS_MAX}")));
+    }
+    Ok(Want {
+        worker: request.worker.into(),
+        queues: types.into_iter().map(Into::into).collect(),
+        max,
+        lease: Some(lease(request.lease.map(|lease| lease.0))?),
+    })
+}
+
+/// Every other type is executed by Switchyard itself.
+fn is_function(queue: &str) -> bool {
+    matches!(queue, "function" | "function*")
+        || queue.strip_prefix("function.").is_some_and(|name| !name.is_empty())
+}
+
+/// One request for work.
+struct Desk {
+    state: ServerState,
+    want: Want,
+    gone: CancellationToken,
+}
+
+impl Desk {
+    async fn wait_for_tasks(&self, wait: Duration) -> Result<Vec<Value>, Problem> {
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            // Looked at before the store is: whoever is woken just as its time runs out still takes what it was
+            // woken for, so that no task lies there unseen.
+            let last_look = self.gone.is_cancelled()
+                || self.state.stop.is_cancelled()
+                || tokio::time::Instant::now() >= until;
+            let (_, tasks) = self.state.engine.hot().step(Vec::new(), &self.want).await?;
+            let (nothing_ready, some_claimed) = (tasks.is_empty(), !tasks.is_empty());
+            let held = self.prepare_all(tasks).await?;
+            if self.gone.is_cancelled() {
+                self.hand_back(&held).await?;
+                return Ok(Vec::new());
+            }
+            if !held.is_empty() || (last_look && nothing_ready) {
+                return self.hand_over(held).await;
+            }
+            if some_claimed {
+                continue;
+            }
+            tokio::select! {
+                () = self.state.engine.hot().work_ready(&self.want) => {}
+                () = tokio::time::sleep_until(until) => {}
+                () = self.gone.cancelled() => {}
+                () = self.state.stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Settles what needs no call; the rest is for the worker.
+    async fn prepare_all(&self, tasks: Vec<Task>) -> Result<Vec<Held>, Problem> {
+        let now = self.state.engine.clock().now();
+        let mut held = Vec::new();
+        let mut settlements = Vec::new();
+        for task in tasks {
+            let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
+            match prepare(&self.state.services, &task).await {
+                Ok(Preparation::Ready(prepared)) => {
+                    let time_limit = prepared.time_limit(&task);
+                    held.push(Held { task, prepared, time_limit, since: now });
+                }
+                Ok(Preparation::Settled(outcome)) => settlements.push(Settlement { claim, outcome }),
+                Err(error) if *error.code == *STORE_UNAVAILABLE => {
+                    settlements.push(Settlement { claim, outcome: TaskOutcome::HandedBack });
+                }
+                Err(error) => settlements.push(Settlement { claim, outcome: TaskOutcome::Failed(error) }),
+            }
+        }
+        self.settle(settlements).await?;
+        Ok(held)
+    }
+
+    async fn hand_back(&self, held: &[Held]) -> Result<(), Problem> {
+        let back = |held: &Held| Settlement { claim: held.claim(), outcome: TaskOutcome::HandedBack };
+        self.settle(held.iter().map(back).collect()).await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<(), Problem> {
+        if !settlements.is_empty() {
+            let nothing = Want::nothing(self.want.worker.clone());
+            self.state.engine.hot().step(settlements, &nothing).await?;
+        }
+        Ok(())
+    }
+
+    async fn hand_over(&self, held: Vec<Held>) -> Result<Vec<Value>, Problem> {
+        let lease = self.want.lease.unwrap_or(super::LEASE_DEFAULT);
+        let mut tasks = Vec::new();
+        for held in held {
+            match described(&held.task, &held.prepared, lease) {
+                Ok(task) => {
+                    tasks.push(task);
+                    let until = held.since.plus(lease);
+                    self.state.held.put(Arc::new(held), until);
+                }
+                Err(error) => {
+                    let outcome = TaskOutcome::Failed(error);
+                    self.settle(vec![Settlement { claim: held.claim(), outcome }]).await?;
+                }
+            }
+        }
+        Ok(tasks)
+    }
+}
+
+fn described(task: &Task, prepared: &Prepared, lease: Duration) -> Result<Value, switchyard_core::NodeError> {
+    let function = match &prepared.node(task).kind {
+        CompiledKind::Function(spec) => spec.function.clone(),
+        _ => Arc::from(""),
+    };
+    Ok(json!({
+        "run_id": task.run,
+        "node": task.node,
+        "claim": task.claim,
+        "attempt": task.attempt,
+        "type": prepared.program.ir.node(task.ix).queue,
+        "function": function,
+        "input": prepared.input(task)?,
+        "idempotency_key": format!("{}/{}", task.run, task.node),
+        "workflow": task.workflow,
+        "definition": task.definition,
+        "lease": HumanDuration(lease).to_string(),
+        "timeout": prepared.time_limit(task).map(|limit| HumanDuration(limit).to_string()),
+    }))
+}

@@ -1,0 +1,75 @@
+//! `/v1/tasks`: workers in any language. A worker claims tasks, keeps them with heartbeats, and says what became of
+//! them; one that goes silent loses them to another.
+
+mod claim;
+mod held;
+mod settle;
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchyard_core::run::ClaimRef;
+
+use super::runs::run_id;
+use crate::api::Api;
+use crate::openapi;
+use crate::problem::Problem;
+
+pub(crate) use held::HeldTasks;
+
+/// The longest that a claim waits for work.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
+
+const LEASE_DEFAULT: Duration = Duration::from_secs(60);
+const LEASE_MIN: Duration = Duration::from_secs(1);
+const LEASE_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Which claim it is about: as `POST /v1/tasks/claim` answered it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct ClaimBody {
+    run_id: String,
+    node: String,
+    claim: u32,
+}
+
+impl ClaimBody {
+    fn read(&self) -> Result<ClaimRef, Problem> {
+        Ok(ClaimRef { run: run_id(&self.run_id)?, node: self.node.as_str().into(), claim: self.claim })
+    }
+}
+
+fn lease(asked: Option<Duration>) -> Result<Duration, Problem> {
+    match asked.unwrap_or(LEASE_DEFAULT) {
+        lease if (LEASE_MIN..=LEASE_MAX).contains(&lease) => Ok(lease),
+        _ => Err(Problem::unprocessable("invalid_body", "`lease` may be 1s to 1h")),
+    }
+}
+
+pub(super) fn register(api: &mut Api) {
+    claim::register(api);
+    settle::register(api);
+}
+
+/// What a worker is handed.
+fn task_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["run_id", "node", "claim", "attempt", "type", "function", "input", "idempotency_key"],
+        "properties": {
+            "run_id": openapi::run_id(),
+            "node": { "type": "string" },
+            "claim": { "type": "integer", "description": "Say it when settling: an older claim does not count" },
+            "attempt": { "type": "integer", "description": "From 1" },
+            "type": { "type": "string", "description": "The queue it was in" },
+            "function": { "type": "string", "description": "What to call" },
+            "input": { "description": "What to call it with: any JSON" },
+            "idempotency_key": { "type": "string", "description": "The same for every attempt" },
+            "workflow": { "type": "string" },
+            "definition": { "type": "string", "description": "The hash of the run's definition" },
+            "lease": { "type": "string", "description": "How long the claim lasts without a heartbeat" },
+            "timeout": { "type": ["string", "null"], "description": "How long the call may take" },
+        },
+    })
+}

@@ -1,0 +1,128 @@
+//! `/v1/workflows` and `/v1/validate`: definitions with names, and definitions to check.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchyard_lang::{Definition, Diagnostics, Program};
+use switchyard_store::{StoreError, WorkflowRecord};
+
+use super::runs::named;
+use crate::ServerState;
+use crate::api::Api;
+use crate::extract::{Body, Params, Segments};
+use crate::openapi;
+use crate::problem::Problem;
+
+/// How many versions of a workflow are listed: the newest.
+const VERSIONS_MAX: u32 = 100;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ShowQuery {
+    /// Which version; the newest, if not given.
+    version: Option<u32>,
+}
+
+pub(super) fn register(api: &mut Api) {
+    let list = api
+        .operation("workflows", "listWorkflows", "The newest version of every registered workflow")
+        .answer(200, "The workflows, by name", openapi::list("workflows", openapi::workflow()));
+    api.get("/v1/workflows", list, list_workflows);
+    let definition = api.schema::<Definition>();
+    let register = api
+        .operation("workflows", "registerWorkflow", "Keep a definition under its name")
+        .description("A new version, unless the newest one is the same definition already.")
+        .body(definition.clone(), true)
+        .answer(200, "The version", openapi::workflow());
+    api.post("/v1/workflows", register, register_workflow);
+    let mut shown = openapi::workflow();
+    shown["properties"]["source"] = definition.clone();
+    shown["properties"]["versions"] = json!({ "type": "array", "items": openapi::workflow() });
+    let show = api
+        .operation("workflows", "showWorkflow", "A registered workflow, its definition, and its versions")
+        .query::<ShowQuery>()
+        .answer(200, "The workflow; `versions` are the newest 100, newest first", shown)
+        .problems([400, 404]);
+    api.get("/v1/workflows/{name}", show, show_workflow);
+    let validate = api
+        .operation("workflows", "validate", "Check a definition without keeping it")
+        .body(definition, true)
+        .answer(200, "Whether it is valid, and if not, everything that is wrong with it", validated());
+    api.post("/v1/validate", validate, validate_definition);
+}
+
+fn validated() -> Value {
+    json!({
+        "type": "object",
+        "required": ["valid", "problems"],
+        "properties": {
+            "valid": { "type": "boolean" },
+            "name": { "type": "string" },
+            "nodes": { "type": "integer" },
+            "definition": { "type": "string", "description": "The hash of the definition" },
+            "problems": { "type": "array", "items": { "type": "object" } },
+        },
+    })
+}
+
+async fn list_workflows(State(state): State<ServerState>) -> Result<Json<Value>, Problem> {
+    let records = state.engine.archive().workflows().await?;
+    Ok(Json(json!({ "workflows": records })))
+}
+
+async fn register_workflow(
+    State(state): State<ServerState>,
+    Body(definition): Body<Value>,
+) -> Result<Json<WorkflowRecord>, Problem> {
+    let program = Arc::new(Program::compile_value(&definition)?);
+    let engine = &state.engine;
+    engine.catalog().add(program.clone()).await?;
+    let now = engine.clock().now();
+    Ok(Json(engine.archive().register_workflow(&program.ir.name, program.hash, now).await?))
+}
+
+async fn show_workflow(
+    State(state): State<ServerState>,
+    Segments(name): Segments<String>,
+    Params(query): Params<ShowQuery>,
+) -> Result<Json<Value>, Problem> {
+    let archive = state.engine.archive();
+    let unknown = || StoreError::unknown("workflow", named(&name, query.version));
+    let newest = archive.workflow(&name, None).await?.ok_or_else(unknown)?;
+    let shown = archive.workflow(&name, query.version).await?.ok_or_else(unknown)?;
+    let mut versions = Vec::new();
+    for version in (1..=newest.version).rev().take(VERSIONS_MAX as usize) {
+        versions.extend(archive.workflow(&name, Some(version)).await?);
+    }
+    let text = archive.definition(shown.definition).await?;
+    let text = text.ok_or_else(|| StoreError::unknown("definition", shown.definition))?;
+    let mut document = serde_json::to_value(&shown)?;
+    document["source"] = serde_json::from_str(&text)?;
+    document["versions"] = serde_json::to_value(versions)?;
+    Ok(Json(document))
+}
+
+async fn validate_definition(Body(definition): Body<Value>) -> Json<Value> {
+    Json(match Program::compile_value(&definition) {
+        Ok(program) => valid(&program),
+        Err(problems) => invalid(&problems),
+    })
+}
+
+fn valid(program: &Program) -> Value {
+    json!({
+        "valid": true,
+        "name": program.ir.name,
+        "nodes": program.ir.steps().count(),
+        "definition": program.hash,
+        "problems": [],
+    })
+}
+
+fn invalid(problems: &Diagnostics) -> Value {
+    json!({ "valid": false, "problems": problems.iter().collect::<Vec<_>>() })
+}

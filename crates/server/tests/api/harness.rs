@@ -1,0 +1,189 @@
+//! A real server on a free port, and short words for what tests ask of it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value, json};
+use switchyard_core::{RunId, Timestamp};
+use switchyard_embedded::{Embedded, Options};
+use switchyard_server::{ServerState, serve};
+use switchyard_store::ManualClock;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Longer than anything here takes: a test that gets stuck says so instead of hanging.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct TestServer {
+    pub(crate) address: SocketAddr,
+    pub(crate) client: Client,
+    pub(crate) yard: Embedded,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+    data: PathBuf,
+    _folder: Option<TempDir>,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Value,
+}
+
+impl TestServer {
+    pub(crate) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// With a clock that stands still.
+    pub(crate) async fn with_clock() -> (Self, ManualClock) {
+        let clock = ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
+        let server = Self::with(|options| options.clock = Arc::new(clock.clone())).await;
+        (server, clock)
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut server = Self::open(folder.path(), listener, change).await;
+        server._folder = Some(folder);
+        server
+    }
+
+    async fn open(data: &Path, listener: TcpListener, change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = Options::new(data);
+        options.leave_functions = true;
+        change(&mut options);
+        let yard = Embedded::open(options).await.unwrap();
+        yard.work();
+        let state = ServerState::new(yard.engine().clone(), yard.services().clone());
+        let stop = CancellationToken::new();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
+        let client = client();
+        Self { address, client, yard, stop, serving, data: data.to_owned(), _folder: None }
+    }
+
+    /// The same folder on the same port, served anew.
+    pub(crate) async fn restart(self) -> Self {
+        let Self { address, yard, stop, serving, data, _folder, .. } = self;
+        stop.cancel();
+        serving.await.unwrap();
+        yard.shut_down(Duration::ZERO).await;
+        let listener = bind(address).await;
+        let mut server = Self::open(&data, listener, |_| {}).await;
+        server._folder = _folder;
+        server
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        Answer::of(self.client.get(self.url(path)).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.client.post(self.url(path)).json(&body).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn send(&self, method: Method, path: &str, kind: Option<&str>, body: Vec<u8>) -> Answer {
+        let mut request = self.client.request(method, self.url(path)).body(body);
+        if let Some(kind) = kind {
+            request = request.header("content-type", kind);
+        }
+        Answer::of(request.send().await.unwrap()).await
+    }
+
+    pub(crate) async fn submit(&self, workflow: Value, input: Value) -> String {
+        let answer = self.post("/v1/runs", json!({ "workflow": workflow, "input": input })).await;
+        answer.expect(202)["run_id"].as_str().unwrap().to_owned()
+    }
+
+    /// The run once it has ended.
+    pub(crate) async fn end(&self, run: &str) -> Value {
+        let id: RunId = run.parse().unwrap();
+        let ended = tokio::time::timeout(PATIENCE, self.yard.engine().wait_for_end(id)).await;
+        ended.unwrap_or_else(|_| panic!("{run} does not end")).unwrap();
+        self.get(&format!("/v1/runs/{run}")).await.expect(200)
+    }
+}
+
+/// The port was ours a moment ago: nothing but its last connections can be in the way.
+async fn bind(address: SocketAddr) -> TcpListener {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(address).unwrap();
+    socket.listen(128).unwrap()
+}
+
+fn client() -> Client {
+    // Fails if another test was first, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().no_proxy().timeout(PATIENCE).build().unwrap()
+}
+
+impl Answer {
+    pub(crate) async fn of(response: reqwest::Response) -> Self {
+        let status = response.status();
+        let kind = response.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
+        let text = response.text().await.unwrap();
+        let json = kind.as_deref().is_some_and(|kind| kind.contains("json"));
+        let body: Value =
+            if json { serde_json::from_str(&text).unwrap() } else { Value::String(text.clone()) };
+        if status.is_client_error() || status.is_server_error() {
+            assert_eq!(kind.as_deref(), Some("application/problem+json"), "{text}");
+            assert_eq!(body["status"], status.as_u16());
+            assert_eq!(body["type"], format!("urn:switchyard:problem:{}", body["code"].as_str().unwrap()));
+            assert!(!body["title"].as_str().unwrap().is_empty());
+            assert!(!body["detail"].as_str().unwrap().is_empty());
+        }
+        Self { status, body }
+    }
+
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.body);
+        self.body
+    }
+
+    #[track_caller]
+    pub(crate) fn problem(self, status: u16, code: &str) -> Value {
+        assert_eq!((self.status.as_u16(), self.body["code"].as_str()), (status, Some(code)), "{}", self.body);
+        self.body
+    }
+}
+
+/// A workflow that greets.
+pub(crate) fn hello() -> Value {
+    json!({
+        "name": "hello",
+        "input": { "type": "object", "properties": { "name": { "type": "string", "default": "world" } } },
+        "nodes": { "greet": { "type": "transform", "value": { "greeting": "Hello, ${{ input.name }}!" } } },
+    })
+}
+
+/// A workflow whose one node a worker has to call.
+pub(crate) fn one_function(extra: Value) -> Value {
+    let mut node = json!({ "type": "function", "function": "double", "input": { "n": "${{ input.n }}" } });
+    for (name, value) in extra.as_object().unwrap() {
+        node[name] = value.clone();
+    }
+    json!({ "name": "one", "nodes": { "double": node } })
+}
+
+/// A workflow that waits for the signal `go`.
+pub(crate) fn waiting() -> Value {
+    json!({
+        "name": "waiting",
+        "nodes": {
+            "wait": { "type": "wait", "signal": "go" },
+            "after": { "type": "transform", "needs": ["wait"], "value": "${{ nodes.wait.output }}" },
+        },
+    })
+}

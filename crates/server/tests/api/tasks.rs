@@ -1,0 +1,208 @@
+//! Workers over HTTP.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{TestServer, one_function};
+
+impl TestServer {
+    async fn claim(&self, more: Value) -> Vec<Value> {
+        let mut body = json!({ "worker": "w", "wait": "0ms" });
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let answer = self.post("/v1/tasks/claim", body).await.expect(200);
+        answer["tasks"].as_array().unwrap().clone()
+    }
+
+    /// The one task that there is.
+    async fn claim_one(&self, more: Value) -> Value {
+        let mut tasks = self.claim(more).await;
+        assert_eq!(tasks.len(), 1, "{tasks:?}");
+        tasks.remove(0)
+    }
+}
+
+/// The body that is about this task.
+fn about(task: &Value, more: Value) -> Value {
+    let mut body = json!({ "run_id": task["run_id"], "node": task["node"], "claim": task["claim"] });
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+#[tokio::test]
+async fn a_task_is_claimed_and_completed_once() {
+    let server = TestServer::start().await;
+    let run = server.submit(one_function(json!({})), json!({ "n": 21 })).await;
+    let task = server.claim_one(json!({})).await;
+    assert_eq!(task["run_id"], run);
+    assert_eq!((&task["function"], &task["type"]), (&json!("double"), &json!("function")));
+    assert_eq!((&task["input"], &task["attempt"]), (&json!({ "n": 21 }), &json!(1)));
+    assert_eq!(task["idempotency_key"], format!("{run}/double"));
+    assert!(server.claim(json!({})).await.is_empty());
+    let done = about(&task, json!({ "output": 42 }));
+    server.post("/v1/tasks/complete", done.clone()).await.expect(200);
+    assert_eq!(server.end(&run).await["output"], 42);
+    server.post("/v1/tasks/complete", done).await.problem(409, "already_settled");
+    assert_eq!(server.end(&run).await["output"], 42);
+}
+
+#[tokio::test]
+async fn a_claim_waits_for_work() {
+    let server = TestServer::start().await;
+    let claim =
+        server.post("/v1/tasks/claim", json!({ "worker": "w", "wait": "60s", "types": ["function*"] }));
+    let submit = server.submit(one_function(json!({ "queue": "gpu" })), json!({ "n": 1 }));
+    let (claimed, run) = tokio::join!(claim, submit);
+    let claimed = claimed.expect(200);
+    assert_eq!(
+        (&claimed["tasks"][0]["run_id"], &claimed["tasks"][0]["type"]),
+        (&json!(run), &json!("function.gpu"))
+    );
+}
+
+#[tokio::test]
+async fn queues_are_apart() {
+    let server = TestServer::start().await;
+    server.submit(one_function(json!({ "queue": "gpu" })), json!({ "n": 1 })).await;
+    assert!(server.claim(json!({ "types": ["function"] })).await.is_empty());
+    server.claim_one(json!({ "types": ["function.gpu"] })).await;
+}
+
+#[tokio::test]
+async fn a_failure_is_retried_by_the_nodes_policy() {
+    let (server, clock) = TestServer::with_clock().await;
+    let retry = json!({ "retry": { "max_attempts": 2, "initial": "1s", "backoff": "fixed" } });
+    let run = server.submit(one_function(retry), json!({ "n": 1 })).await;
+    let first = server.claim_one(json!({})).await;
+    let error = json!({ "error": { "message": "not today", "code": "busy" } });
+    server.post("/v1/tasks/fail", about(&first, error.clone())).await.expect(200);
+    server.post("/v1/tasks/fail", about(&first, error.clone())).await.problem(409, "already_settled");
+    clock.advance(Duration::from_secs(10));
+    server.yard.engine().hot().fire_timers().await.unwrap();
+    let second = server.claim_one(json!({})).await;
+    assert_eq!((&second["attempt"], &second["claim"]), (&json!(2), &json!(2)));
+    server.post("/v1/tasks/fail", about(&second, error)).await.expect(200);
+    let ended = server.end(&run).await;
+    assert_eq!((&ended["status"], &ended["error"]["code"]), (&json!("failed"), &json!("busy")));
+}
+
+#[tokio::test]
+async fn a_lease_that_ran_out_answers_409_and_changes_nothing() {
+    let (server, clock) = TestServer::with_clock().await;
+    let run = server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    let lost = server.claim_one(json!({ "lease": "10s" })).await;
+    clock.advance(Duration::from_secs(11));
+    for verb in ["heartbeat", "complete", "release"] {
+        let path = format!("/v1/tasks/{verb}");
+        server.post(&path, about(&lost, json!({}))).await.problem(409, "lease_expired");
+    }
+    let again = server.claim_one(json!({ "worker": "other" })).await;
+    assert_eq!((&again["attempt"], &again["claim"]), (&json!(1), &json!(2)));
+    server
+        .post("/v1/tasks/complete", about(&lost, json!({ "output": 1 })))
+        .await
+        .problem(409, "lease_expired");
+    server.post("/v1/tasks/complete", about(&again, json!({ "output": 2 }))).await.expect(200);
+    assert_eq!(server.end(&run).await["output"], 2);
+}
+
+#[tokio::test]
+async fn heartbeats_keep_a_lease() {
+    let (server, clock) = TestServer::with_clock().await;
+    server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    let task = server.claim_one(json!({ "lease": "10s" })).await;
+    for _ in 0..3 {
+        clock.advance(Duration::from_secs(9));
+        let kept =
+            server.post("/v1/tasks/heartbeat", about(&task, json!({ "lease": "10s" }))).await.expect(200);
+        assert_eq!(kept["standing"], "held");
+        assert_eq!(server.yard.engine().hot().reclaim().await.unwrap(), 0);
+    }
+    server.post("/v1/tasks/complete", about(&task, json!({}))).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_worker_that_vanished_loses_its_task() {
+    let (server, clock) = TestServer::with_clock().await;
+    server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    server.claim_one(json!({ "lease": "10s" })).await;
+    clock.advance(Duration::from_secs(11));
+    // The duty that runs by itself may be first.
+    server.yard.engine().hot().reclaim().await.unwrap();
+    assert_eq!(server.claim_one(json!({})).await["claim"], 2);
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_has_failed() {
+    let (server, clock) = TestServer::with_clock().await;
+    let run = server.submit(one_function(json!({ "timeout": "5s" })), json!({ "n": 1 })).await;
+    let task = server.claim_one(json!({ "lease": "1m" })).await;
+    assert_eq!(task["timeout"], "5s");
+    clock.advance(Duration::from_secs(6));
+    server.post("/v1/tasks/heartbeat", about(&task, json!({}))).await.problem(409, "task_timed_out");
+    assert_eq!(server.end(&run).await["error"]["code"], "timeout");
+}
+
+#[tokio::test]
+async fn a_released_task_is_for_another() {
+    let server = TestServer::start().await;
+    server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    let task = server.claim_one(json!({})).await;
+    server.post("/v1/tasks/release", about(&task, json!({}))).await.expect(200);
+    let again = server.claim_one(json!({})).await;
+    assert_eq!((&again["attempt"], &again["claim"]), (&json!(1), &json!(2)));
+}
+
+#[tokio::test]
+async fn a_cancelled_run_tells_its_worker_to_stop() {
+    let server = TestServer::start().await;
+    let run = server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    let task = server.claim_one(json!({})).await;
+    server.post(&format!("/v1/runs/{run}/cancel"), json!({})).await.expect(200);
+    let told = server.post("/v1/tasks/heartbeat", about(&task, json!({}))).await.expect(200);
+    assert_eq!(told["standing"], "stop");
+    server.post("/v1/tasks/release", about(&task, json!({}))).await.expect(200);
+    assert_eq!(server.end(&run).await["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn conditions_and_caches_are_seen_to_before_a_worker_is_asked() {
+    let server = TestServer::start().await;
+    let skipped = server.submit(one_function(json!({ "when": "input.n > 5" })), json!({ "n": 1 })).await;
+    assert!(server.claim(json!({})).await.is_empty());
+    assert_eq!(server.end(&skipped).await["nodes"]["double"]["status"], "skipped");
+
+    let cached = one_function(json!({ "cache": { "ttl": "1h" } }));
+    let first = server.submit(cached.clone(), json!({ "n": 2 })).await;
+    let task = server.claim_one(json!({})).await;
+    server.post("/v1/tasks/complete", about(&task, json!({ "output": 4 }))).await.expect(200);
+    server.end(&first).await;
+    let second = server.submit(cached, json!({ "n": 2 })).await;
+    assert!(server.claim(json!({})).await.is_empty());
+    assert_eq!(server.end(&second).await["output"], 4);
+}
+
+#[tokio::test]
+async fn tasks_of_switchyard_itself_are_nobodys_business() {
+    let server = TestServer::start().await;
+    let run = server.submit(crate::harness::waiting(), Value::Null).await;
+    let body = json!({ "run_id": run, "node": "wait", "claim": 1, "output": 1 });
+    server.post("/v1/tasks/complete", body).await.problem(409, "not_a_worker_task");
+    let body = json!({ "run_id": run, "node": "nope", "claim": 1 });
+    server.post("/v1/tasks/release", body).await.problem(404, "unknown_node");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_while_it_waits_takes_nothing() {
+    let server = TestServer::start().await;
+    let body = json!({ "worker": "gone", "wait": "60s" });
+    let waiting = server.client.post(server.url("/v1/tasks/claim")).json(&body);
+    // Long enough to be on its way or there; whichever it is, the task must come to the next worker.
+    let _ = tokio::time::timeout(Duration::from_millis(200), waiting.send()).await;
+    server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    server.claim_one(json!({ "wait": "30s" })).await;
+}
