@@ -6,6 +6,7 @@
 mod chain;
 mod disk;
 mod fan;
+mod http;
 mod latency;
 mod memory;
 mod programs;
@@ -31,9 +32,12 @@ pub enum Workload {
     Queue,
     /// Bytes of memory per active run
     Memory,
+    /// A running server over loopback: submissions per second beside those of /healthz; only if named
+    Http,
 }
 
 impl Workload {
+    /// Those that need nothing but this process.
     const ALL: [Self; 5] = [Self::Chain, Self::Latency, Self::Fan, Self::Queue, Self::Memory];
 }
 
@@ -105,6 +109,13 @@ pub struct Args {
     /// memory: nodes of each run
     #[arg(long, default_value_t = 10)]
     pub memory_steps: usize,
+
+    /// http: the server to drive
+    #[arg(long, default_value = "http://127.0.0.1:7070", value_name = "URL")]
+    pub http_url: String,
+    /// http: requests with each number of connections
+    #[arg(long, default_value_t = 5_000)]
+    pub http_requests: usize,
 }
 
 /// The stores that can be measured.
@@ -163,5 +174,6 @@ async fn one(workload: Workload, args: &Args) -> anyhow::Result<Figures> {
         Workload::Fan => fan::measure(args).await,
         Workload::Queue => queue::measure(args).await,
         Workload::Memory => memory::measure(args).await,
+        Workload::Http => http::measure(args).await,
     }
 }

@@ -76,6 +76,7 @@ impl Report {
                 ("queue_submitters", args.queue_submitters),
                 ("memory_runs", args.memory_runs),
                 ("memory_steps", args.memory_steps),
+                ("http_requests", args.http_requests),
             ]),
             workloads: Vec::new(),
         }

@@ -12,6 +12,7 @@ Examples:
   switchyard bench
   switchyard bench chain --chain-runs 1 --chain-steps 10000
   switchyard bench queue --json
+  switchyard bench http --http-url http://127.0.0.1:7070
 
 State goes to a new folder under the current one (or --store embedded:DIR) and is removed afterwards.
 Figures differ between machines and moments: compare only what was measured in one go.")]

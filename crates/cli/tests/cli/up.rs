@@ -107,3 +107,20 @@ fn an_address_in_use_is_told_before_the_folder_is_touched() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot listen on"));
     assert!(!yard.path().join("switchyard-data").exists());
 }
+
+#[test]
+fn it_is_measured_by_bench_http() {
+    let yard = Yard::new();
+    let mut up = yard.spawn(&UP);
+    let url = format!("http://{}", address(&mut up));
+    let sizes =
+        ["--http-requests", "64", "--repeat", "1", "--warmup", "0", "--store", "embedded:bench", "--json"];
+    let report = yard.json(&[&["bench", "http", "--http-url", &url][..], &sizes].concat());
+    for figure in ["c01_healthz_per_s", "c16_runs_per_s", "c64_run_p99_ms"] {
+        assert!(report["workloads"]["http"][figure].as_f64().unwrap() > 0.0, "{report}");
+    }
+    let unknown =
+        yard.output(&["bench", "http", "--http-url", "http://127.0.0.1:1", "--store", "embedded:bench"]);
+    assert_eq!(unknown.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("no server answers at http://127.0.0.1:1"));
+}

@@ -30,6 +30,11 @@ mod workflow;
 #[cfg(test)]
 mod tests;
 
+/// An HTTP client as `http` nodes use it, before it is built.
+pub fn http_client() -> reqwest::ClientBuilder {
+    http::client()
+}
+
 /// The code of a failure that is the store's and not the node's: a worker may rather hand the task back.
 pub const STORE_UNAVAILABLE: &str = "store_unavailable";
 

@@ -29,6 +29,7 @@ const LEASE_MAX: Duration = Duration::from_secs(60 * 60);
 /// Which claim it is about: as `POST /v1/tasks/claim` answered it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct ClaimBody {
+    #[schemars(regex(pattern = r"^run_[0-7][0-9a-hjkmnp-tv-z]{25}$"))]
     run_id: String,
     node: String,
     claim: u32,
