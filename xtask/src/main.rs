@@ -2,6 +2,7 @@
 
 mod licences;
 mod steps;
+mod tools;
 
 use clap::{Parser, Subcommand};
 

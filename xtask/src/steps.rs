@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::licences;
+use crate::{licences, tools};
 
 pub(crate) fn test() -> anyhow::Result<()> {
     let begun = Instant::now();
@@ -13,6 +13,8 @@ pub(crate) fn test() -> anyhow::Result<()> {
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
     tell("licences");
     licences::check()?;
+    tell("tools");
+    tools::install()?;
     cargo("tests", &["test", "--workspace"])?;
     tell(&format!("everything passed in {} s", begun.elapsed().as_secs()));
     Ok(())
