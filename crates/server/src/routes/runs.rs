@@ -137,7 +137,12 @@ async fn submit_run(
         parallelism: body.parallelism.map(NonZeroU32::get),
         ..Submission::new(program, body.input)
     };
+    // Only a concurrency key can make a run wait: all others are known to run without looking.
+    let may_queue = submission.concurrency.is_some() || submission.program.definition.concurrency.is_some();
     Ok(match state.engine.submit(submission).await? {
+        Acceptance::New(run) if !may_queue => {
+            (StatusCode::ACCEPTED, Json(json!({ "run_id": run, "status": RunStatus::Running })))
+        }
         Acceptance::New(run) => (StatusCode::ACCEPTED, run_at(&state, run).await?),
         Acceptance::Existing(run) => (StatusCode::OK, run_at(&state, run).await?),
     })

@@ -210,3 +210,11 @@ async fn metrics_are_counted() {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
 }
+
+#[tokio::test]
+async fn a_run_behind_a_full_gate_says_that_it_is_queued() {
+    let server = TestServer::start().await;
+    let body = json!({ "workflow": waiting(), "concurrency": { "key": "k", "limit": 1 } });
+    assert_eq!(server.post("/v1/runs", body.clone()).await.expect(202)["status"], "running");
+    assert_eq!(server.post("/v1/runs", body).await.expect(202)["status"], "queued");
+}
