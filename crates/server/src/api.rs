@@ -157,8 +157,8 @@ impl Operation {
 
     fn describe(mut self, path: &str, schemas: &mut SchemaGenerator) -> Value {
         let problem = schemas.subschema_for::<Document<'_>>().to_value();
-        // Anything can meet a store that does not answer, or a mistake of ours.
-        self.problems.extend([500, 503, 504]);
+        // Anything can meet a store that does not answer, or a mistake of ours, and come from a stranger.
+        self.problems.extend([403, 500, 503, 504]);
         let problems = std::mem::take(&mut self.problems);
         for (status, what) in PROBLEMS.iter().filter(|(status, _)| problems.contains(status)) {
             let content = json!({ "application/problem+json": { "schema": problem } });
@@ -184,8 +184,9 @@ impl Operation {
 }
 
 /// What each status means here.
-const PROBLEMS: [(u16, &str); 11] = [
+const PROBLEMS: [(u16, &str); 12] = [
     (400, "The request cannot be read: an id, a query or JSON that is not one"),
+    (403, "The request names another machine in `Host` or `Origin`"),
     (404, "There is no such thing"),
     (406, "None of the accepted types can be answered"),
     (408, "The body took too long to arrive"),

@@ -103,6 +103,19 @@ async fn wrong_methods_say_which_are_right() {
 }
 
 #[tokio::test]
+async fn a_web_page_of_another_name_is_kept_out() {
+    let server = TestServer::start().await;
+    for (header, name) in
+        [("host", "evil.example:7070"), ("origin", "http://evil.example"), ("origin", "null")]
+    {
+        let response = server.client.get(server.url("/v1/runs")).header(header, name).send().await.unwrap();
+        Answer::of(response).await.problem(403, "foreign_host");
+    }
+    let own = server.client.get(server.url("/v1/runs")).header("origin", "http://localhost:3000");
+    Answer::of(own.send().await.unwrap()).await.expect(200);
+}
+
+#[tokio::test]
 async fn invalid_utf8_is_refused() {
     let server = TestServer::start().await;
     let body = b"{\"workflow\": \"\xff\xfe\"}".to_vec();
