@@ -141,6 +141,7 @@ impl HotStore for MemoryStore {
         claims: &[ClaimRef],
         lease: Option<Duration>,
     ) -> Result<Vec<Standing>, StoreError> {
+        self.check()?;
         let mut yard = self.yard.lock();
         let now = self.clock.now();
         Ok(claims.iter().map(|claim| yard.heartbeat(claim, lease, now)).collect())
@@ -178,6 +179,7 @@ impl HotStore for MemoryStore {
     }
 
     async fn in_flight(&self, run: RunId) -> Result<bool, StoreError> {
+        self.check()?;
         let found = self.yard.lock().run(run).is_some();
         if !found {
             self.settled().await?;
