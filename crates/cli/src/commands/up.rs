@@ -46,7 +46,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     tell_where(address, settings);
 
     let stop = CancellationToken::new();
-    let state = ServerState::new(yard.engine().clone(), yard.services().clone());
+    let state = ServerState::new(yard.engine().clone(), yard.services().clone()).of_store(yard.id());
     let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
     let answer = tokio::select! {
         _ = signals.next() => Ok(()),

@@ -8,6 +8,7 @@ mod metrics;
 mod patches;
 mod queues;
 mod runs;
+mod server;
 pub(crate) mod tasks;
 mod workflows;
 
@@ -29,6 +30,7 @@ pub(crate) fn api() -> Api {
     workflows::register(&mut api);
     tasks::register(&mut api);
     queues::register(&mut api);
+    server::register(&mut api);
     health::register(&mut api);
     metrics::register(&mut api);
     api
