@@ -186,7 +186,7 @@ impl From<StoreError> for Problem {
             StoreError::Unknown { kind: "approval", .. } => Self::not_found("unknown_approval", error),
             StoreError::Unknown { .. } => Self::internal("missing", &error),
             StoreError::Refused(refusal) => refusal.into(),
-            StoreError::Corrupt(_) => Self::internal("damaged", &error),
+            StoreError::Diverged { .. } | StoreError::Corrupt(_) => Self::internal("damaged", &error),
         }
     }
 }
