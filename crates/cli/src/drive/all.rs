@@ -95,7 +95,7 @@ async fn tell_end(engine: &Engine, run: &Run, how: How<'_>) -> Result<bool, Fail
     match ending::verdict(run, how.settings) {
         Ok(()) => Ok(true),
         Err(failure) => {
-            failure.tell(how.settings);
+            failure.tell();
             Ok(false)
         }
     }
