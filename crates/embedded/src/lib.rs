@@ -41,6 +41,8 @@ pub struct Options {
     pub handlers: Handlers,
     /// `function` tasks are left to workers outside this process.
     pub leave_functions: bool,
+    /// How long a handler that listens for requests to stop may take to do so.
+    pub stop_grace: Duration,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -52,6 +54,7 @@ impl Options {
             allow_commands: false,
             handlers: Handlers::with_builtins(),
             leave_functions: false,
+            stop_grace: Duration::from_secs(10),
             clock: Arc::new(SystemClock),
         }
     }
@@ -96,7 +99,8 @@ impl Embedded {
             )
             .map_err(|error| StoreError::unavailable(format!("the HTTP client cannot be set up: {error}")))?
         });
-        let worker = WorkerSettings::embedded(options.slots);
+        let worker =
+            WorkerSettings { stop_grace: options.stop_grace, ..WorkerSettings::embedded(options.slots) };
         let worker = if options.leave_functions { worker.without_functions() } else { worker };
         Ok(Self {
             engine,

@@ -24,6 +24,6 @@ pub use engine::{
     Engine, EngineError, Follow, Fork, Forked, History, NodeView, Pass, PatchReport, PatchRequest, Recovered,
     RunView, Submission,
 };
-pub use handlers::{Handler, HandlerContext, Handlers};
+pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};
 pub use payloads::Payloads;
 pub use worker::{WorkerPool, WorkerSettings};

@@ -166,6 +166,7 @@ impl From<Refusal> for Problem {
             Refusal::WrongStatus { .. } => "wrong_status",
             Refusal::NotPending => "not_pending",
             Refusal::TooManySignals(_) => "too_many_signals",
+            Refusal::TooManyChunks(_) => "too_many_chunks",
             Refusal::StaleVersion { .. } => "stale_version",
             Refusal::NodeStarted(_) => "node_started",
             Refusal::NothingToRetry => "nothing_to_retry",
