@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod patch;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -22,15 +23,16 @@ use crate::settings::Settings;
 
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
-        Command::Up(args) => up::execute(&args, settings).await,
+        Command::Up(_) => up::execute(settings).await,
         Command::Run(args) => run::execute(args, settings).await,
-        Command::Validate(args) => validate::execute(&args, settings),
+        Command::Validate(args) => validate::execute(&args),
         Command::Schema(args) => schema::execute(&args),
         Command::Runs(command) => runs::execute(command, settings).await,
         Command::Approvals(command) => approvals::execute(command, settings).await,
         Command::Patch(command) => patch::execute(command, settings).await,
         Command::Workflows(command) => workflows::execute(command, settings).await,
         Command::Schedules(command) => schedules::execute(command, settings).await,
+        Command::Config(args) => config::execute(&args, settings),
         Command::Bench(args) => bench::execute(&args).await,
         Command::Completions(args) => completions::execute(&args),
     }

@@ -31,14 +31,13 @@ pub(crate) struct How<'a> {
     pub(crate) settings: &'a Settings,
     /// One document instead of the output.
     pub(crate) json: bool,
-    /// A run that needed it needs it again.
-    pub(crate) allow_commands: bool,
 }
 
 impl How<'_> {
     /// The command that carries on `what`: a run, or all.
     fn resume(&self, what: impl std::fmt::Display) -> String {
-        let allow = if self.allow_commands { " --allow-commands" } else { "" };
+        // A run that needed it needs it again.
+        let allow = if self.settings.allow_commands { " --allow-commands" } else { "" };
         self.settings.command(&format!("run --resume {what}{allow}"))
     }
 }

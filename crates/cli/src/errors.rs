@@ -11,7 +11,6 @@ use switchyard_runtime::EngineError;
 use switchyard_store::StoreError;
 
 use crate::output;
-use crate::settings::Settings;
 
 /// Documented in `switchyard --help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +103,7 @@ impl Failure {
     }
 
     /// Says it, and gives the exit code.
-    pub(crate) fn tell(&self, settings: &Settings) -> ExitCode {
+    pub(crate) fn tell(&self) -> ExitCode {
         match &self.words {
             Words::None => {}
             Words::Sentence { message, hints } => {
@@ -112,7 +111,7 @@ impl Failure {
                 hints.iter().for_each(|hint| output::hint(hint));
             }
             Words::Problems { diagnostics, what, text } => {
-                report::tell(diagnostics, text.as_deref(), settings.colors());
+                report::tell(diagnostics, text.as_deref(), output::colors());
                 let count = match diagnostics.len() {
                     1 => "1 problem".to_owned(),
                     many => format!("{many} problems"),
@@ -154,7 +153,9 @@ impl From<StoreError> for Failure {
                 .hint("meanwhile, list, show, events and watch work"),
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::UnknownRun(_) | StoreError::Unknown { .. } => Self::usage(error),
-            StoreError::Unavailable(_) | StoreError::Corrupt(_) => Self::store(error),
+            StoreError::Unavailable(_) | StoreError::Diverged { .. } | StoreError::Corrupt(_) => {
+                Self::store(error)
+            }
         }
     }
 }

@@ -64,6 +64,11 @@ pub(crate) fn moment(at: Timestamp) -> String {
     }
 }
 
+/// Whether stderr may be coloured.
+pub(crate) fn colors() -> bool {
+    io::stderr().is_terminal() && !switchyard_settings::no_color()
+}
+
 /// What may be missing.
 pub(crate) fn or_dash(text: Option<impl ToString>) -> String {
     text.map_or_else(|| "-".to_owned(), |text| text.to_string())

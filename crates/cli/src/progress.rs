@@ -35,7 +35,7 @@ impl Progress {
     pub(crate) fn begin(settings: &Settings, run: &Run) -> Self {
         let mut progress = Self {
             bar: settings.draws().then(bar),
-            colors: settings.colors(),
+            colors: output::colors(),
             begun: HashMap::new(),
             running: Vec::new(),
             done: HashSet::new(),

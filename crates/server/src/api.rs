@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::handler::Handler;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -65,6 +65,22 @@ impl Api {
         T: 'static,
     {
         self.route(path, "post", operation, post(handler));
+    }
+
+    pub(crate) fn put<H, T>(&mut self, path: &str, operation: Operation, handler: H)
+    where
+        H: Handler<T, ServerState>,
+        T: 'static,
+    {
+        self.route(path, "put", operation, put(handler));
+    }
+
+    pub(crate) fn delete<H, T>(&mut self, path: &str, operation: Operation, handler: H)
+    where
+        H: Handler<T, ServerState>,
+        T: 'static,
+    {
+        self.route(path, "delete", operation, delete(handler));
     }
 
     fn route(&mut self, path: &str, method: &str, operation: Operation, handler: MethodRouter<ServerState>) {

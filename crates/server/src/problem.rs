@@ -185,9 +185,10 @@ impl From<StoreError> for Problem {
             StoreError::Unknown { kind: "workflow", .. } => Self::not_found("unknown_workflow", error)
                 .hint("register it with POST /v1/workflows, or send its definition"),
             StoreError::Unknown { kind: "approval", .. } => Self::not_found("unknown_approval", error),
+            StoreError::Unknown { kind: "schedule", .. } => Self::not_found("unknown_schedule", error),
             StoreError::Unknown { .. } => Self::internal("missing", &error),
             StoreError::Refused(refusal) => refusal.into(),
-            StoreError::Corrupt(_) => Self::internal("damaged", &error),
+            StoreError::Diverged { .. } | StoreError::Corrupt(_) => Self::internal("damaged", &error),
         }
     }
 }

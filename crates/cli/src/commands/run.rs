@@ -14,10 +14,11 @@ use switchyard_runtime::{EngineError, Submission};
 
 use crate::drive::{self, How};
 use crate::errors::Failure;
+use crate::flags::WorkArgs;
 use crate::input::{self, InputArgs};
 use crate::output;
 use crate::settings::Settings;
-use crate::store::{self, WorkArgs};
+use crate::store;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     limits: LimitArgs,
 
     #[command(flatten)]
-    work: WorkArgs,
+    _work: WorkArgs,
 
     /// Print one document with the run's status, output, error and nodes
     #[arg(long)]
@@ -100,20 +101,20 @@ fn duration(text: &str) -> Result<HumanDuration, String> {
 }
 
 pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failure> {
-    let how = How { settings, json: args.json, allow_commands: args.work.allow_commands };
+    let how = How { settings, json: args.json };
     match (&args.resume, &args.file) {
         (Some(Resume::All), _) => {
-            let yard = store::open_existing(settings, &args.work).await?;
+            let yard = store::open_existing(settings).await?;
             drive::all_to_end(yard, how).await
         }
-        (Some(Resume::One(run)), _) => resume(*run, &args, how).await,
+        (Some(Resume::One(run)), _) => resume(*run, how).await,
         (None, Some(file)) => start(file, &args, how).await,
         (None, None) => Err(Failure::usage("say which workflow to run")),
     }
 }
 
-async fn resume(run: RunId, args: &Args, how: How<'_>) -> Result<(), Failure> {
-    let yard = store::open_existing(how.settings, &args.work).await?;
+async fn resume(run: RunId, how: How<'_>) -> Result<(), Failure> {
+    let yard = store::open_existing(how.settings).await?;
     let status = yard.engine().state(run).await?.status();
     if status == RunStatus::Paused {
         return Err(Failure::refused(format!("{run} is paused"))
@@ -130,9 +131,9 @@ async fn start(file: &str, args: &Args, how: How<'_>) -> Result<(), Failure> {
     let (yard, program, version) = match found {
         Some(program) => {
             check_input(&program, &input)?;
-            (store::open(how.settings, &args.work).await?, Arc::new(program), None)
+            (store::open(how.settings).await?, Arc::new(program), None)
         }
-        None => registered(file, args, how.settings).await?,
+        None => registered(file, how.settings).await?,
     };
     drive::tell_recovered(&yard, 0);
     let mut submission = args.limits.apply(Submission::new(program, input));
@@ -154,7 +155,6 @@ fn is_file(file: &str) -> bool {
 /// A workflow by its name, with the folder that has it.
 async fn registered(
     name: &str,
-    args: &Args,
     settings: &Settings,
 ) -> Result<(Embedded, Arc<Program>, Option<u32>), Failure> {
     let unknown = || {
@@ -163,7 +163,7 @@ async fn registered(
     };
     let history = store::peek(settings).map_err(|_| unknown())?;
     let record = history.archive().workflow(name, None).await?.ok_or_else(unknown)?;
-    let yard = store::open(settings, &args.work).await?;
+    let yard = store::open(settings).await?;
     let program = yard.engine().catalog().get(record.definition).await.map_err(EngineError::from)?;
     Ok((yard, program, Some(record.version)))
 }

@@ -10,7 +10,7 @@ use crate::errors::Failure;
 use crate::input;
 use crate::output;
 use crate::settings::Settings;
-use crate::store::{self, WorkArgs};
+use crate::store;
 
 /// Give workflows names, so that `run NAME` and other workflows find them
 #[derive(Debug, clap::Subcommand)]
@@ -63,7 +63,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
 
 async fn register(args: &RegisterArgs, settings: &Settings) -> Result<(), Failure> {
     let program = Arc::new(input::program(&args.file)?);
-    let yard = store::open(settings, &WorkArgs::default()).await?;
+    let yard = store::open(settings).await?;
     let engine = yard.engine();
     engine.catalog().add(program.clone()).await?;
     let now = engine.clock().now();

@@ -1,6 +1,7 @@
 //! Transcripts of the real binary: exit code, stdout and stderr, with ids and times filtered out.
 
 mod approvals;
+mod config;
 mod definitions;
 mod harness;
 mod interrupted;

@@ -175,6 +175,8 @@ fn store_error(error: &StoreError) -> NodeError {
         StoreError::Unknown { .. } | StoreError::UnknownRun(_) | StoreError::Refused(_) => {
             NodeError::permanent("store", error.to_string())
         }
-        StoreError::Corrupt(_) => NodeError::permanent("corrupt", error.to_string()),
+        StoreError::Diverged { .. } | StoreError::Corrupt(_) => {
+            NodeError::permanent("corrupt", error.to_string())
+        }
     }
 }

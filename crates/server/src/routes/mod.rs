@@ -8,6 +8,7 @@ mod metrics;
 mod patches;
 mod queues;
 mod runs;
+mod schedules;
 mod server;
 pub(crate) mod tasks;
 mod workflows;
@@ -28,6 +29,7 @@ pub(crate) fn api() -> Api {
     patches::register(&mut api);
     approvals::register(&mut api);
     workflows::register(&mut api);
+    schedules::register(&mut api);
     tasks::register(&mut api);
     queues::register(&mut api);
     server::register(&mut api);

@@ -92,6 +92,14 @@ impl TestServer {
         Answer::of(self.client.post(self.url(path)).json(&body).send().await.unwrap()).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.client.put(self.url(path)).json(&body).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        Answer::of(self.client.delete(self.url(path)).send().await.unwrap()).await
+    }
+
     pub(crate) async fn send(&self, method: Method, path: &str, kind: Option<&str>, body: Vec<u8>) -> Answer {
         let mut request = self.client.request(method, self.url(path)).body(body);
         if let Some(kind) = kind {

@@ -6,4 +6,5 @@ mod harness;
 mod openapi;
 mod python;
 mod runs;
+mod schedules;
 mod tasks;

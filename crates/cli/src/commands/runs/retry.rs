@@ -4,8 +4,9 @@ use switchyard_core::RunId;
 
 use crate::drive::{self, How};
 use crate::errors::Failure;
+use crate::flags::WorkArgs;
 use crate::settings::{self, Settings};
-use crate::store::{self, WorkArgs};
+use crate::store;
 
 /// Start a failed or cancelled run over from what failed, and follow it to its end
 #[derive(Debug, clap::Args)]
@@ -14,7 +15,7 @@ pub(crate) struct Args {
     run: RunId,
 
     #[command(flatten)]
-    work: WorkArgs,
+    _work: WorkArgs,
 
     /// Print one document with the run's status, output, error and nodes
     #[arg(long)]
@@ -26,10 +27,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let yard = store::open_existing(settings, &args.work).await?;
+    let yard = store::open_existing(settings).await?;
     drive::tell_recovered(&yard, 0);
     yard.engine().retry(args.run, &settings::user()).await?;
-    let how = How { settings, json: args.json, allow_commands: args.work.allow_commands };
+    let how = How { settings, json: args.json };
     if args.detach {
         drive::detach(yard, args.run, how).await
     } else {
