@@ -1,9 +1,9 @@
 //! The `switchyard` command.
 //!
 //! - [`cli`]: what can be typed; every command's own arguments are in its file under [`commands`]
-//! - [`drive`]: a run carried to its end in this process, with progress and Ctrl-C
+//! - [`drive`]: a run followed to its end, with progress and Ctrl-C
 //! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
-//! - [`store`]: the data folder, opened to change something or to look
+//! - [`place`]: where commands act, a server or a data folder; [`store`]: opening the folder
 //! - [`flags`], [`settings`]: what is set
 
 mod cli;
@@ -14,6 +14,7 @@ mod flags;
 mod input;
 mod logging;
 mod output;
+mod place;
 mod progress;
 mod settings;
 mod store;
