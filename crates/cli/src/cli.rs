@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    approvals, bench, completions, patch, run, runs, schedules, schema, up, validate, workflows,
+    approvals, bench, completions, keys, patch, run, runs, schedules, schema, up, validate, workflows,
 };
 use crate::settings::Settings;
 
@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Workflows(workflows::Command),
     #[command(subcommand)]
     Schedules(schedules::Command),
+    #[command(subcommand)]
+    Keys(keys::Command),
     Bench(bench::Args),
     Completions(completions::Args),
 }

@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod keys;
 pub(crate) mod patch;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -31,6 +32,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Patch(command) => patch::execute(command, settings).await,
         Command::Workflows(command) => workflows::execute(command, settings).await,
         Command::Schedules(command) => schedules::execute(command, settings).await,
+        Command::Keys(command) => keys::execute(command, settings).await,
         Command::Bench(args) => bench::execute(&args).await,
         Command::Completions(args) => completions::execute(&args),
     }

@@ -10,7 +10,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{ServerState, router};
+use crate::{Access, ServerState, router};
 
 /// How long a request's headers may take: whoever sends them byte by byte is cut off.
 const HEADERS_WAIT_MAX: Duration = Duration::from_secs(15);
@@ -24,6 +24,8 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(100);
 /// Serves until `shutdown` resolves; then no connection is taken, streams and long polls end, and requests under
 /// way are finished.
 pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Future<Output = ()>) {
+    let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    let state = if loopback { state } else { state.with_access(Access::Keys) };
     let stop = state.stop.clone();
     let router = router(state);
     let connections = GracefulShutdown::new();

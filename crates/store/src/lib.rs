@@ -11,7 +11,7 @@ mod error;
 mod hot;
 
 pub use archive::{
-    Ack, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, RunFilter, RunRecord, ScheduleRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, RunFilter, RunRecord, ScheduleRecord,
     WorkflowRecord,
 };
 pub use cas::Cas;

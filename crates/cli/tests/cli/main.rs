@@ -4,6 +4,7 @@ mod approvals;
 mod definitions;
 mod harness;
 mod interrupted;
+mod keys;
 mod patch;
 mod run;
 mod runs;

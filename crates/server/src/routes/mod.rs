@@ -4,6 +4,7 @@ mod approvals;
 mod control;
 mod events;
 mod health;
+mod keys;
 mod metrics;
 mod patches;
 mod queues;
@@ -31,6 +32,7 @@ pub(crate) fn api() -> Api {
     schedules::register(&mut api);
     tasks::register(&mut api);
     queues::register(&mut api);
+    keys::register(&mut api);
     health::register(&mut api);
     metrics::register(&mut api);
     api

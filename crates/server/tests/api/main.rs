@@ -3,6 +3,7 @@
 mod errors;
 mod events;
 mod harness;
+mod keys;
 mod openapi;
 mod python;
 mod runs;

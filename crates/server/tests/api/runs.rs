@@ -224,8 +224,7 @@ async fn a_run_behind_a_full_gate_says_that_it_is_queued() {
 async fn a_bundled_definition_is_accepted_whole() {
     let server = TestServer::start().await;
     let child = "name: child\nnodes:\n  double: {type: transform, value: '${{ input.n * 2 }}'}\n";
-    let parent =
-        "name: parent\nnodes:\n  call: {type: workflow, file: child.yaml, input: {n: 21}}\n";
+    let parent = "name: parent\nnodes:\n  call: {type: workflow, file: child.yaml, input: {n: 21}}\n";
     let load = |_: &std::path::Path| Ok(child.as_bytes().to_vec());
     let bundled = switchyard_lang::Program::compile_bundled(
         "parent.yaml",
