@@ -218,7 +218,7 @@ impl Operation {
 }
 
 /// What each status means here.
-const PROBLEMS: [(u16, &str); 13] = [
+const PROBLEMS: [(u16, &str); 14] = [
     (400, "The request cannot be read: an id, a query or JSON that is not one"),
     (401, "An API key is wanted, and none or a wrong one was sent"),
     (403, "The request names another machine in `Host` or `Origin`"),
@@ -229,6 +229,7 @@ const PROBLEMS: [(u16, &str); 13] = [
     (413, "The body is too large"),
     (415, "The body is not JSON"),
     (422, "The body is JSON, but not valid: `problems` says where"),
+    (426, "The address is that of a WebSocket, and the request asks for none"),
     (500, "A mistake of the server"),
     (503, "The store does not answer; nothing has changed"),
     (504, "It took too long"),

@@ -64,7 +64,7 @@ impl Problem {
         Self { status, code, detail: detail.to_string(), hint: None, problems: Vec::new(), challenge: None }
     }
 
-    fn document(&self) -> Document<'_> {
+    pub(crate) fn document(&self) -> Document<'_> {
         Document {
             kind: format!("urn:switchyard:problem:{}", self.code),
             title: self.status.canonical_reason().unwrap_or("Error"),
@@ -131,6 +131,9 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(challenge) = self.challenge {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if self.status == StatusCode::UPGRADE_REQUIRED {
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         }
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

@@ -26,7 +26,7 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(100);
 pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Future<Output = ()>) {
     let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
     let state = if loopback { state } else { state.with_access(Access::Keys) };
-    let stop = state.stop.clone();
+    let (stop, sockets) = (state.stop.clone(), state.sockets.clone());
     let router = router(state);
     let connections = GracefulShutdown::new();
     let mut shutdown = pin!(shutdown);
@@ -44,7 +44,9 @@ pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Fut
     }
     drop(listener);
     stop.cancel();
-    if tokio::time::timeout(GRACE, connections.shutdown()).await.is_err() {
+    sockets.close();
+    let all_ended = async { tokio::join!(connections.shutdown(), sockets.wait()) };
+    if tokio::time::timeout(GRACE, all_ended).await.is_err() {
         tracing::warn!("some requests did not end in time and are given up");
     }
 }
@@ -56,7 +58,7 @@ fn attend(stream: TcpStream, router: Router, connections: &GracefulShutdown) {
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WAIT_MAX);
     let service = TowerToHyperService::new(router);
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
     let connection = connections.watch(connection);
     tokio::spawn(async move {
         // Connections break; that is the client's business.

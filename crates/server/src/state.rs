@@ -5,6 +5,7 @@ use std::sync::Arc;
 use switchyard_runtime::Engine;
 use switchyard_runtime::kinds::Services;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::access::Access;
 use crate::metrics::Metrics;
@@ -18,6 +19,8 @@ pub struct ServerState {
     pub(crate) held: Arc<HeldTasks>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) access: Access,
+    /// WebSockets outlive the requests that they began as.
+    pub(crate) sockets: TaskTracker,
     /// Streams and long polls end when this is cancelled.
     pub(crate) stop: CancellationToken,
 }
@@ -27,7 +30,15 @@ impl ServerState {
     pub fn new(engine: Engine, services: Arc<Services>) -> Self {
         let (held, metrics) = (Arc::default(), Arc::default());
         let access = Access::default();
-        Self { engine, services, held, metrics, access, stop: CancellationToken::new() }
+        Self {
+            engine,
+            services,
+            held,
+            metrics,
+            access,
+            sockets: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
     }
 
     /// Whom it lets in. A server on an address that other machines can reach wants keys whatever is set here.

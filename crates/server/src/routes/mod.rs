@@ -10,6 +10,7 @@ mod patches;
 mod queues;
 mod runs;
 mod schedules;
+mod socket;
 pub(crate) mod tasks;
 mod workflows;
 
@@ -26,6 +27,7 @@ pub(crate) fn api() -> Api {
     runs::register(&mut api);
     control::register(&mut api);
     events::register(&mut api);
+    socket::register(&mut api);
     patches::register(&mut api);
     approvals::register(&mut api);
     workflows::register(&mut api);

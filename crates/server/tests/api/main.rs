@@ -8,4 +8,5 @@ mod openapi;
 mod python;
 mod runs;
 mod schedules;
+mod socket;
 mod tasks;
