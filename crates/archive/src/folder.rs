@@ -46,6 +46,15 @@ impl DataFolder {
         }
     }
 
+    /// The archive of a folder, for its API keys: they can be changed while another process works there as well.
+    pub fn archive_for_keys(path: impl Into<PathBuf>) -> Result<SqliteArchive, StoreError> {
+        let path = path.into();
+        match Self::open(&path) {
+            Err(StoreError::InUse { .. }) => SqliteArchive::open_for_keys(path.join(ARCHIVE_FILE)),
+            folder => folder?.archive(),
+        }
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }

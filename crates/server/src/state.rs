@@ -5,7 +5,9 @@ use std::sync::Arc;
 use switchyard_runtime::Engine;
 use switchyard_runtime::kinds::Services;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use crate::access::Access;
 use crate::metrics::Metrics;
 use crate::routes::tasks::HeldTasks;
 
@@ -16,6 +18,9 @@ pub struct ServerState {
     pub(crate) services: Arc<Services>,
     pub(crate) held: Arc<HeldTasks>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) access: Access,
+    /// WebSockets outlive the requests that they began as.
+    pub(crate) sockets: TaskTracker,
     /// Streams and long polls end when this is cancelled.
     pub(crate) stop: CancellationToken,
 }
@@ -24,6 +29,20 @@ impl ServerState {
     /// `services` are those of the engine's own workers: tasks are prepared for workers elsewhere with them.
     pub fn new(engine: Engine, services: Arc<Services>) -> Self {
         let (held, metrics) = (Arc::default(), Arc::default());
-        Self { engine, services, held, metrics, stop: CancellationToken::new() }
+        let access = Access::default();
+        Self {
+            engine,
+            services,
+            held,
+            metrics,
+            access,
+            sockets: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Whom it lets in. A server on an address that other machines can reach wants keys whatever is set here.
+    pub fn with_access(self, access: Access) -> Self {
+        Self { access, ..self }
     }
 }
