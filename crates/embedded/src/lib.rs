@@ -12,7 +12,7 @@
 //! # }
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -63,6 +63,7 @@ impl Options {
 /// An open data folder. Nothing runs in it until [`Embedded::work`] is called.
 #[derive(Debug)]
 pub struct Embedded {
+    data: PathBuf,
     engine: Engine,
     recovered: Recovered,
     services: Arc<Services>,
@@ -103,6 +104,7 @@ impl Embedded {
             WorkerSettings { stop_grace: options.stop_grace, ..WorkerSettings::embedded(options.slots) };
         let worker = if options.leave_functions { worker.without_functions() } else { worker };
         Ok(Self {
+            data: options.data,
             engine,
             recovered,
             services,
@@ -110,6 +112,11 @@ impl Embedded {
             stop: CancellationToken::new(),
             at_work: Mutex::new(None),
         })
+    }
+
+    /// What its folder is called, wherever it is mounted.
+    pub fn id(&self) -> Option<String> {
+        folder_id(&self.data)
     }
 
     pub fn engine(&self) -> &Engine {
@@ -155,6 +162,11 @@ impl Embedded {
 pub fn keys(data: impl Into<PathBuf>) -> Result<ApiKeys, StoreError> {
     let archive = DataFolder::archive_for_keys(data)?;
     Ok(ApiKeys::new(Arc::new(archive), Arc::new(SystemClock)))
+}
+
+/// What a data folder is called, wherever it is mounted; `None` before anybody has worked in it.
+pub fn folder_id(data: &Path) -> Option<String> {
+    DataFolder::id(data)
 }
 
 /// What can be read in a data folder while another process works in it.

@@ -21,6 +21,8 @@ pub struct ServerState {
     pub(crate) access: Access,
     /// WebSockets outlive the requests that they began as.
     pub(crate) sockets: TaskTracker,
+    /// What the store is called, for clients that mean one in particular.
+    pub(crate) store: Option<Arc<str>>,
     /// Streams and long polls end when this is cancelled.
     pub(crate) stop: CancellationToken,
 }
@@ -36,6 +38,7 @@ impl ServerState {
             held,
             metrics,
             access,
+            store: None,
             sockets: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
@@ -44,5 +47,11 @@ impl ServerState {
     /// Whom it lets in. A server on an address that other machines can reach wants keys whatever is set here.
     pub fn with_access(self, access: Access) -> Self {
         Self { access, ..self }
+    }
+
+    /// Says which store this is.
+    pub fn of_store(mut self, id: Option<String>) -> Self {
+        self.store = id.map(Into::into);
+        self
     }
 }

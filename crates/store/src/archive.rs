@@ -116,16 +116,16 @@ pub trait Archive: Send + Sync + 'static {
 }
 
 /// A run as a list shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     pub run_id: RunId,
     pub workflow: Arc<str>,
     pub workflow_version: Option<u32>,
     pub definition: Hash,
     pub status: RunStatus,
-    #[serde(serialize_with = "time::rfc3339::serialize")]
+    #[serde(with = "time::rfc3339")]
     pub accepted_at: Timestamp,
-    #[serde(serialize_with = "time::rfc3339::option::serialize")]
+    #[serde(with = "time::rfc3339::option")]
     pub ended_at: Option<Timestamp>,
     pub parent: Option<RunId>,
     pub error: Option<RunError>,
@@ -160,12 +160,12 @@ pub struct Page<T> {
     pub next: Option<RunId>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowRecord {
     pub name: String,
     pub version: u32,
     pub definition: Hash,
-    #[serde(serialize_with = "time::rfc3339::serialize")]
+    #[serde(with = "time::rfc3339")]
     pub created_at: Timestamp,
 }
 

@@ -49,7 +49,9 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
 
     let stop = CancellationToken::new();
     let access = if args.no_auth { Access::Anybody } else { Access::UntilKeysExist };
-    let state = ServerState::new(yard.engine().clone(), yard.services().clone()).with_access(access);
+    let state = ServerState::new(yard.engine().clone(), yard.services().clone())
+        .with_access(access)
+        .of_store(yard.id());
     let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
     let answer = tokio::select! {
         _ = signals.next() => Ok(()),
