@@ -48,6 +48,15 @@ impl DataFolder {
         }
     }
 
+    /// The archive of a folder, for its API keys: they can be changed while another process works there as well.
+    pub fn archive_for_keys(path: impl Into<PathBuf>) -> Result<SqliteArchive, StoreError> {
+        let path = path.into();
+        match Self::open(&path) {
+            Err(StoreError::InUse { .. }) => SqliteArchive::open_for_keys(path.join(ARCHIVE_FILE)),
+            folder => folder?.archive(),
+        }
+    }
+
     /// What this folder is called among all folders, wherever it is mounted or moved to. `None` before anybody has
     /// worked in it.
     pub fn id(path: &Path) -> Option<String> {

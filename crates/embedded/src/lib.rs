@@ -20,7 +20,7 @@ use switchyard_archive::DataFolder;
 use switchyard_core::yard::Limits;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{
-    Engine, EngineError, Handlers, History, Payloads, Recovered, WorkerPool, WorkerSettings, duties,
+    ApiKeys, Engine, EngineError, Handlers, History, Payloads, Recovered, WorkerPool, WorkerSettings, duties,
 };
 use switchyard_store::{Clock, HotStore, StoreError, SystemClock};
 use switchyard_store_memory::MemoryStore;
@@ -156,6 +156,12 @@ impl Embedded {
             while duties.join_next().await.is_some() {}
         }
     }
+}
+
+/// The API keys of a data folder, which can be changed while another process works in it.
+pub fn keys(data: impl Into<PathBuf>) -> Result<ApiKeys, StoreError> {
+    let archive = DataFolder::archive_for_keys(data)?;
+    Ok(ApiKeys::new(Arc::new(archive), Arc::new(SystemClock)))
 }
 
 /// What a data folder is called, wherever it is mounted; `None` before anybody has worked in it.

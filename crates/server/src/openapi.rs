@@ -151,6 +151,20 @@ pub(crate) fn workflow() -> Value {
     })
 }
 
+/// [`switchyard_store::ApiKeyRecord`].
+pub(crate) fn api_key() -> Value {
+    json!({
+        "type": "object",
+        "required": ["id", "name", "created_at", "revoked_at"],
+        "properties": {
+            "id": { "type": "string" },
+            "name": { "type": "string" },
+            "created_at": moment(),
+            "revoked_at": moment_or_null(),
+        },
+    })
+}
+
 /// A schedule as it was put, and where it stands.
 pub(crate) fn schedule() -> Value {
     json!({

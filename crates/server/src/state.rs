@@ -5,7 +5,9 @@ use std::sync::Arc;
 use switchyard_runtime::Engine;
 use switchyard_runtime::kinds::Services;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use crate::access::Access;
 use crate::metrics::Metrics;
 use crate::routes::tasks::HeldTasks;
 
@@ -16,6 +18,9 @@ pub struct ServerState {
     pub(crate) services: Arc<Services>,
     pub(crate) held: Arc<HeldTasks>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) access: Access,
+    /// WebSockets outlive the requests that they began as.
+    pub(crate) sockets: TaskTracker,
     /// What the store is called, for clients that mean one in particular.
     pub(crate) store: Option<Arc<str>>,
     /// Streams and long polls end when this is cancelled.
@@ -26,7 +31,22 @@ impl ServerState {
     /// `services` are those of the engine's own workers: tasks are prepared for workers elsewhere with them.
     pub fn new(engine: Engine, services: Arc<Services>) -> Self {
         let (held, metrics) = (Arc::default(), Arc::default());
-        Self { engine, services, held, metrics, store: None, stop: CancellationToken::new() }
+        let access = Access::default();
+        Self {
+            engine,
+            services,
+            held,
+            metrics,
+            access,
+            store: None,
+            sockets: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Whom it lets in. A server on an address that other machines can reach wants keys whatever is set here.
+    pub fn with_access(self, access: Access) -> Self {
+        Self { access, ..self }
     }
 
     /// Says which store this is.

@@ -7,6 +7,7 @@ mod definitions;
 mod harness;
 mod help;
 mod interrupted;
+mod keys;
 mod patch;
 mod run;
 mod runs;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use switchyard_store::{Archive, Cas, Clock, HotStore};
 
-use crate::{Catalog, Payloads};
+use crate::{ApiKeys, Catalog, Payloads};
 
 pub use error::EngineError;
 pub use follow::Follow;
@@ -35,6 +35,7 @@ pub struct Engine {
     pub(crate) payloads: Payloads,
     pub(crate) clock: Arc<dyn Clock>,
     history: History,
+    keys: Arc<ApiKeys>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -53,12 +54,18 @@ impl Engine {
         let catalog = Arc::new(Catalog::new(archive.clone(), hot.clone()));
         let payloads = Payloads::new(cas);
         let history = History::new(archive.clone(), payloads.clone());
-        Self { hot, archive, catalog, payloads, clock, history }
+        let keys = Arc::new(ApiKeys::new(archive.clone(), clock.clone()));
+        Self { hot, archive, catalog, payloads, clock, history, keys }
     }
 
     /// What can be read without the hot store.
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Who may use the API.
+    pub fn keys(&self) -> &Arc<ApiKeys> {
+        &self.keys
     }
 
     pub fn hot(&self) -> &Arc<dyn HotStore> {

@@ -107,6 +107,7 @@ async fn every_bad_request_has_its_code() {
         ("/v1/approvals?run=nope".to_owned(), 400, "invalid_id"),
         ("/v1/approvals/nope".to_owned(), 404, "unknown_approval"),
         ("/v1/workflows/nope".to_owned(), 404, "unknown_workflow"),
+        ("/v1/events".to_owned(), 426, "not_a_websocket"),
         ("/v1/schedules/nope".to_owned(), 404, "unknown_schedule"),
         ("/v1/schedules/nope?upcoming=101".to_owned(), 400, "invalid_query"),
     ] {

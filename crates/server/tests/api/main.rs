@@ -3,8 +3,10 @@
 mod errors;
 mod events;
 mod harness;
+mod keys;
 mod openapi;
 mod python;
 mod runs;
 mod schedules;
+mod socket;
 mod tasks;
