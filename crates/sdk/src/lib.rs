@@ -77,20 +77,28 @@
 
 mod context;
 mod error;
+mod events;
 mod handler;
 mod outcome;
+mod remote;
 mod submit;
 pub mod testing;
+mod worker;
 mod workflow;
 mod yard;
 
 pub use context::Context;
 pub use error::{Error, HandlerError};
+pub use events::RunEvents;
 pub use outcome::{RunFailure, RunOutcome};
+pub use remote::{RemoteYard, RemoteYardBuilder};
 pub use submit::SubmitOptions;
+pub use worker::{Worker, WorkerBuilder};
 pub use workflow::Workflow;
 pub use yard::{PendingApproval, Yard, YardBuilder};
 
+pub use switchyard_api::Event;
+pub use switchyard_client::{Client, Error as ServerError, Problem};
 pub use switchyard_core::error::RunError;
 pub use switchyard_core::run::{NodeState, RunStatus};
 pub use switchyard_core::{ApprovalId, RunId, Timestamp};
