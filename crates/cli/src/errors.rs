@@ -190,6 +190,9 @@ impl From<Problem> for Failure {
         let failure = Self::new(exit, problem.detail);
         match (&*problem.code, problem.hint) {
             ("unknown_run", _) => failure.hint(UNKNOWN_RUN),
+            ("no_key" | "wrong_key", _) => failure
+                .hint("give the key in SWITCHYARD_API_KEY, or as `api_key` in the settings file")
+                .hint("--server none works in the data folder, whoever serves"),
             // They speak of requests, not of commands.
             ("unknown_workflow", _) | (_, None) => failure,
             (_, Some(hint)) => failure.hint(hint),

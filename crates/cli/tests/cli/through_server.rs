@@ -135,3 +135,26 @@ fn command_nodes_are_the_servers_to_allow() {
     assert!(refused.starts_with("exit 1"), "{refused}");
     assert!(refused.contains("commands_not_allowed") || refused.contains("not allowed"), "{refused}");
 }
+
+#[test]
+fn a_key_lets_commands_in() {
+    let yard = Yard::with(&[("hello.yaml", HELLO)]);
+    let key = yard.output(&["keys", "create", "ci"]);
+    let key = String::from_utf8(key.stdout).unwrap().trim().to_owned();
+    let _up = yard.up();
+    let hello = ["run", "hello.yaml", "-i", "name=Ada"];
+    assert_transcript!(yard.transcript(&hello), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    error: this server wants an API key
+    hint: give the key in SWITCHYARD_API_KEY, or as `api_key` in the settings file
+    hint: --server none works in the data folder, whoever serves
+    "#);
+    let mut with_key = yard.command(&hello);
+    with_key.env("SWITCHYARD_API_KEY", &key);
+    assert!(ran(with_key).starts_with("exit 0"));
+    let mut wrong = yard.command(&hello);
+    wrong.env("SWITCHYARD_API_KEY", "swk_wrong");
+    assert!(ran(wrong).contains("this is not a key of this server"));
+}

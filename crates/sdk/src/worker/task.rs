@@ -37,7 +37,7 @@ pub(super) async fn carry_out(claiming: &Claiming, task: HeldTask) {
     let ended = tokio::select! {
         biased;
         ended = cancellation.carry(call, claiming.cancel_grace) => ended,
-        lost = keep(&*held, claiming.lease, &cancellation) => match lost {},
+        lost = keep(&held, claiming.lease, &cancellation) => match lost {},
         () = claiming.hand_back.cancelled() => Stopped::Dropped,
     };
     let settlement = match ended {
