@@ -4,7 +4,7 @@
 //! - [`drive`]: a run carried to its end in this process, with progress and Ctrl-C
 //! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
 //! - [`store`]: the data folder, opened to change something or to look
-//! - [`flags`], [`settings`]: what is set
+//! - [`flags`], [`settings`]: what is set; [`logging`], [`observe`]: who is told what happens
 
 mod cli;
 mod commands;
@@ -13,6 +13,7 @@ mod errors;
 mod flags;
 mod input;
 mod logging;
+mod observe;
 mod output;
 mod progress;
 mod settings;

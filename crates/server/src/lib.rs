@@ -11,7 +11,6 @@
 mod api;
 mod extract;
 mod guard;
-mod metrics;
 mod openapi;
 mod problem;
 mod routes;

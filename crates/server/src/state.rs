@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use switchyard_observe::Metrics;
 use switchyard_runtime::Engine;
 use switchyard_runtime::kinds::Services;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::Metrics;
 use crate::routes::tasks::HeldTasks;
 
 /// Cloning is cheap: one for each request.
@@ -23,7 +23,7 @@ pub struct ServerState {
 impl ServerState {
     /// `services` are those of the engine's own workers: tasks are prepared for workers elsewhere with them.
     pub fn new(engine: Engine, services: Arc<Services>) -> Self {
-        let (held, metrics) = (Arc::default(), Arc::default());
-        Self { engine, services, held, metrics, stop: CancellationToken::new() }
+        let metrics = services.observe.metrics().clone();
+        Self { engine, services, held: Arc::default(), metrics, stop: CancellationToken::new() }
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::setting::{Flag, Kind, Scope, Setting};
-use crate::value::{LogFormat, Secret, ServerUrl};
+use crate::value::{HeaderList, LogFormat, Ratio, Secret, ServerUrl};
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = { $($about:tt)+ };)+) => {
@@ -119,5 +119,35 @@ settings! {
         env: "SWITCHYARD_WORKER_GRACE",
         default: Some("5s"),
         max: Some("1h")
+    };
+
+    /// The collector that spans of runs and steps are exported to; without one, none are.
+    ///
+    /// OTLP over HTTP with protobuf: spans are sent to `/v1/traces` below it. Runs never wait for the collector: what
+    /// it does not take is given up, counted (`switchyard_spans_dropped_total`), and told at most once a minute.
+    otlp_endpoint: Option<ServerUrl> = {
+        key: "otlp.endpoint",
+        env: "OTEL_EXPORTER_OTLP_ENDPOINT"
+    };
+
+    /// Headers that are sent to the collector, such as a token.
+    otlp_headers: Option<HeaderList> = {
+        key: "otlp.headers",
+        env: "OTEL_EXPORTER_OTLP_HEADERS",
+        secret: true
+    };
+
+    /// What this process is called in traces.
+    otlp_service: String = {
+        key: "otlp.service",
+        env: "OTEL_SERVICE_NAME",
+        default: Some("switchyard")
+    };
+
+    /// Which part of the runs is traced. Runs that were asked for as part of a trace follow it instead.
+    otlp_sample: Ratio = {
+        key: "otlp.sample",
+        env: "OTEL_TRACES_SAMPLER_ARG",
+        default: Some("1")
     };
 }

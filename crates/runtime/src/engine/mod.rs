@@ -13,6 +13,7 @@ mod view;
 
 use std::sync::Arc;
 
+use switchyard_observe::Observe;
 use switchyard_store::{Archive, Cas, Clock, HotStore};
 
 use crate::{Catalog, Payloads};
@@ -35,6 +36,7 @@ pub struct Engine {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) payloads: Payloads,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) observe: Observe,
     history: History,
 }
 
@@ -54,7 +56,12 @@ impl Engine {
         let catalog = Arc::new(Catalog::new(archive.clone(), hot.clone()));
         let payloads = Payloads::new(cas);
         let history = History::new(archive.clone(), payloads.clone());
-        Self { hot, archive, catalog, payloads, clock, history }
+        Self { hot, archive, catalog, payloads, clock, observe: Observe::default(), history }
+    }
+
+    /// Tells somebody what happens: the one that the hot store tells.
+    pub fn observed(self, observe: Observe) -> Self {
+        Self { observe, ..self }
     }
 
     /// What can be read without the hot store.

@@ -56,6 +56,10 @@ fn command(call: &Call<'_>, spec: &CompiledCommand) -> Result<Command, NodeError
         command.current_dir(cwd.render_text(call.scope).map_err(|error| expression_error(&error))?);
     }
     let context = call.context();
+    if let Some(trace) = call.services.observe.outgoing(call.task) {
+        command.env("TRACEPARENT", trace.traceparent);
+        command.envs(trace.tracestate.map(|state| ("TRACESTATE", state)));
+    }
     command
         .env("SWITCHYARD_RUN_ID", context.run.to_string())
         .env("SWITCHYARD_NODE", &*context.node)

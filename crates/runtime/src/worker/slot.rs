@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use switchyard_core::run::{ClaimRef, Settled, Settlement, Task, TaskOutcome};
 use switchyard_store::StoreError;
+use tracing::{Instrument, Span};
 
 use super::keeper::Holding;
 use super::pool::Shared;
@@ -52,14 +53,24 @@ impl Slot {
     async fn execute(&self, task: Task) -> Settlement {
         let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
         let asked_to_stop = self.holding.take_up(claim.clone());
+        let begun = tokio::time::Instant::now();
+        let executing = super::execute::execute(&self.shared.services, &task);
         let outcome = tokio::select! {
             biased;
-            outcome = super::execute::execute(&self.shared.services, &task) => outcome,
+            outcome = executing.instrument(self.span(&task)) => outcome,
             () = asked_to_stop.cancelled() => TaskOutcome::Cancelled,
             () = self.shared.hand_back.cancelled() => TaskOutcome::HandedBack,
         };
         self.holding.put_down();
+        let metrics = self.shared.services.observe.metrics();
+        metrics.executed(&task.queue, outcome.as_str(), begun.elapsed());
         Settlement { claim, outcome: self.not_the_nodes_fault(outcome).await }
+    }
+
+    /// What a handler logs says which step it is.
+    fn span(&self, task: &Task) -> Span {
+        let worker = &self.shared.want.worker;
+        tracing::info_span!("step", run = %task.run, node = %task.node, attempt = task.attempt, %worker)
     }
 
     /// A store that cannot keep a result is no failure of the node that made it: the node is done again later.

@@ -1,5 +1,6 @@
 //! The API over real connections: a server on a free port, its state in a temporary folder.
 
+mod collector;
 mod errors;
 mod events;
 mod harness;
@@ -7,3 +8,4 @@ mod openapi;
 mod python;
 mod runs;
 mod tasks;
+mod traces;

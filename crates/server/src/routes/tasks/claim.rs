@@ -177,7 +177,7 @@ impl Desk {
         let lease = self.want.lease.unwrap_or(super::LEASE_DEFAULT);
         let mut tasks = Vec::new();
         for held in held {
-            match described(&held.task, &held.prepared, lease) {
+            match described(&self.state, &held.task, &held.prepared, lease) {
                 Ok(task) => {
                     tasks.push(task);
                     let until = held.since.plus(lease);
@@ -193,11 +193,17 @@ impl Desk {
     }
 }
 
-fn described(task: &Task, prepared: &Prepared, lease: Duration) -> Result<Value, switchyard_core::NodeError> {
+fn described(
+    state: &ServerState,
+    task: &Task,
+    prepared: &Prepared,
+    lease: Duration,
+) -> Result<Value, switchyard_core::NodeError> {
     let function = match &prepared.node(task).kind {
         CompiledKind::Function(spec) => spec.function.clone(),
         _ => Arc::from(""),
     };
+    let trace = state.services.observe.outgoing(task);
     Ok(json!({
         "run_id": task.run,
         "node": task.node,
@@ -210,6 +216,8 @@ fn described(task: &Task, prepared: &Prepared, lease: Duration) -> Result<Value,
         "workflow": task.workflow,
         "definition": task.definition,
         "lease": HumanDuration(lease).to_string(),
+        "traceparent": trace.as_ref().map(|trace| &trace.traceparent),
+        "tracestate": trace.as_ref().and_then(|trace| trace.tracestate.as_ref()),
         "timeout": prepared.time_limit(task).map(|limit| HumanDuration(limit).to_string()),
     }))
 }
