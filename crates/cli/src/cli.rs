@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    approvals, bench, completions, config, patch, run, runs, schedules, schema, up, validate, workflows,
+    approvals, bench, completions, config, keys, patch, run, runs, schedules, schema, up, validate, workflows,
 };
 use crate::flags::GlobalArgs;
 
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Schedules(schedules::Command),
     Config(config::Args),
+    #[command(subcommand)]
+    Keys(keys::Command),
     Bench(bench::Args),
     Completions(completions::Args),
 }

@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod keys;
 pub(crate) mod patch;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -23,7 +24,7 @@ use crate::settings::Settings;
 
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
-        Command::Up(_) => up::execute(settings).await,
+        Command::Up(args) => up::execute(&args, settings).await,
         Command::Run(args) => run::execute(args, settings).await,
         Command::Validate(args) => validate::execute(&args),
         Command::Schema(args) => schema::execute(&args),
@@ -33,6 +34,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Workflows(command) => workflows::execute(command, settings).await,
         Command::Schedules(command) => schedules::execute(command, settings).await,
         Command::Config(args) => config::execute(&args, settings),
+        Command::Keys(command) => keys::execute(command, settings).await,
         Command::Bench(args) => bench::execute(&args).await,
         Command::Completions(args) => completions::execute(&args),
     }

@@ -153,7 +153,9 @@ impl From<StoreError> for Failure {
                 .hint("meanwhile, list, show, events and watch work"),
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::UnknownRun(_) | StoreError::Unknown { .. } => Self::usage(error),
-            StoreError::Unavailable(_) | StoreError::Corrupt(_) => Self::store(error),
+            StoreError::Unavailable(_) | StoreError::Diverged { .. } | StoreError::Corrupt(_) => {
+                Self::store(error)
+            }
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use switchyard_embedded::{Embedded, Options};
-use switchyard_runtime::{Engine, EngineError, History};
+use switchyard_runtime::{ApiKeys, Engine, EngineError, History};
 use switchyard_store::StoreError;
 
 use crate::errors::Failure;
 use crate::observe;
 use crate::settings::Settings;
+
+const ELSEWHERE: &str = "say where the runs are with --data DIR or SWITCHYARD_DATA";
 
 /// Takes the folder for this process, and makes it if it is not there.
 pub(crate) async fn open(settings: &Settings) -> Result<Embedded, Failure> {
@@ -36,15 +38,24 @@ pub(crate) async fn open_existing(settings: &Settings) -> Result<Embedded, Failu
 
 /// Looks into the folder, whoever works there.
 pub(crate) fn peek(settings: &Settings) -> Result<History, Failure> {
-    const ELSEWHERE: &str = "say where the runs are with --data DIR or SWITCHYARD_DATA";
-    if !settings.data.exists() {
-        let data = settings.data.display();
-        return Err(Failure::store(format!("there is no data folder {data}")).hint(ELSEWHERE));
-    }
+    must_exist(settings)?;
     switchyard_embedded::peek(&settings.data).map_err(|error| match error {
         StoreError::Unavailable(why) => Failure::store(why).hint(ELSEWHERE),
         other => other.into(),
     })
+}
+
+/// The API keys of a folder that must be there, whoever works there.
+pub(crate) fn existing_keys(settings: &Settings) -> Result<ApiKeys, Failure> {
+    must_exist(settings)?;
+    Ok(switchyard_embedded::keys(&settings.data)?)
+}
+
+fn must_exist(settings: &Settings) -> Result<(), Failure> {
+    if settings.data.exists() {
+        return Ok(());
+    }
+    Err(Failure::store(format!("there is no data folder {}", settings.data.display())).hint(ELSEWHERE))
 }
 
 /// Opens the folder for one thing that needs no worker.

@@ -12,7 +12,7 @@
 //! # }
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use switchyard_core::yard::Limits;
 use switchyard_observe::Observe;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{
-    Engine, EngineError, Handlers, History, Payloads, Recovered, WorkerPool, WorkerSettings, duties,
+    ApiKeys, Engine, EngineError, Handlers, History, Payloads, Recovered, WorkerPool, WorkerSettings, duties,
 };
 use switchyard_store::{Clock, HotStore, StoreError, SystemClock};
 use switchyard_store_memory::MemoryStore;
@@ -42,6 +42,8 @@ pub struct Options {
     pub handlers: Handlers,
     /// `function` tasks are left to workers outside this process.
     pub leave_functions: bool,
+    /// How long a handler that listens for requests to stop may take to do so.
+    pub stop_grace: Duration,
     pub clock: Arc<dyn Clock>,
     /// Who is told what happens.
     pub observe: Observe,
@@ -55,6 +57,7 @@ impl Options {
             allow_commands: false,
             handlers: Handlers::with_builtins(),
             leave_functions: false,
+            stop_grace: Duration::from_secs(10),
             clock: Arc::new(SystemClock),
             observe: Observe::default(),
         }
@@ -64,6 +67,7 @@ impl Options {
 /// An open data folder. Nothing runs in it until [`Embedded::work`] is called.
 #[derive(Debug)]
 pub struct Embedded {
+    data: PathBuf,
     engine: Engine,
     recovered: Recovered,
     services: Arc<Services>,
@@ -103,9 +107,11 @@ impl Embedded {
             )
             .map_err(|error| StoreError::unavailable(format!("the HTTP client cannot be set up: {error}")))?
         });
-        let worker = WorkerSettings::embedded(options.slots);
+        let worker =
+            WorkerSettings { stop_grace: options.stop_grace, ..WorkerSettings::embedded(options.slots) };
         let worker = if options.leave_functions { worker.without_functions() } else { worker };
         Ok(Self {
+            data: options.data,
             engine,
             recovered,
             services,
@@ -113,6 +119,11 @@ impl Embedded {
             stop: CancellationToken::new(),
             at_work: Mutex::new(None),
         })
+    }
+
+    /// What its folder is called, wherever it is mounted.
+    pub fn id(&self) -> Option<String> {
+        folder_id(&self.data)
     }
 
     pub fn engine(&self) -> &Engine {
@@ -153,6 +164,17 @@ impl Embedded {
         }
         self.services.observe.shut_down().await;
     }
+}
+
+/// The API keys of a data folder, which can be changed while another process works in it.
+pub fn keys(data: impl Into<PathBuf>) -> Result<ApiKeys, StoreError> {
+    let archive = DataFolder::archive_for_keys(data)?;
+    Ok(ApiKeys::new(Arc::new(archive), Arc::new(SystemClock)))
+}
+
+/// What a data folder is called, wherever it is mounted; `None` before anybody has worked in it.
+pub fn folder_id(data: &Path) -> Option<String> {
+    DataFolder::id(data)
 }
 
 /// What can be read in a data folder while another process works in it.

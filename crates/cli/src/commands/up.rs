@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use switchyard_embedded::Embedded;
-use switchyard_server::{ServerState, serve};
+use switchyard_server::{Access, ServerState, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -28,22 +28,30 @@ pub(crate) struct Args {
     #[command(flatten)]
     _serve: ServeArgs,
 
+    /// Let everybody on this machine in, although there are API keys
+    #[arg(long)]
+    no_auth: bool,
+
     #[command(flatten)]
     _work: WorkArgs,
 }
 
-pub(crate) async fn execute(settings: &Settings) -> Result<(), Failure> {
-    refuse_strangers(settings.listen)?;
+pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
+    refuse_strangers(args, settings).await?;
     let mut signals = Signals::listen()?;
     let listener = bind(settings.listen).await?;
     let address = listener.local_addr().unwrap_or(settings.listen);
     let yard = store::open_for_workers(settings).await?;
     drive::tell_recovered(&yard, 0);
     let mut trouble = yard.work();
-    tell_where(address, settings);
+    let keys = !args.no_auth && yard.engine().keys().any().await?;
+    tell_where(address, keys, settings);
 
     let stop = CancellationToken::new();
-    let state = ServerState::new(yard.engine().clone(), yard.services().clone());
+    let access = if args.no_auth { Access::Anybody } else { Access::UntilKeysExist };
+    let state = ServerState::new(yard.engine().clone(), yard.services().clone())
+        .with_access(access)
+        .of_store(yard.id());
     let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
     let answer = tokio::select! {
         _ = signals.next() => Ok(()),
@@ -59,15 +67,22 @@ pub(crate) async fn execute(settings: &Settings) -> Result<(), Failure> {
     answer
 }
 
-/// Anybody who can reach the API can do anything with it.
-fn refuse_strangers(listen: SocketAddr) -> Result<(), Failure> {
+/// Whoever can reach the API and has a key, or needs none, can do anything with it.
+async fn refuse_strangers(args: &Args, settings: &Settings) -> Result<(), Failure> {
+    let listen = settings.listen;
     if listen.ip().is_loopback() {
         return Ok(());
     }
-    Err(Failure::usage(format!(
-        "{listen} can be reached from other machines, and there is no authentication yet"
-    ))
-    .hint("listen on 127.0.0.1 until there are API keys, or let a proxy that knows who may come in stand before it"))
+    if args.no_auth {
+        let why = format!("{listen} can be reached from other machines: --no-auth is for loopback addresses");
+        return Err(Failure::usage(why));
+    }
+    if settings.data.exists() && switchyard_embedded::keys(&settings.data)?.any_live().await? {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{listen} can be reached from other machines, and there is no API key"))
+        .hint(format!("make one first: {}", settings.command("keys create NAME")))
+        .hint("there is no TLS: let a proxy that has it stand before it"))
 }
 
 async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
@@ -77,13 +92,17 @@ async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
-fn tell_where(address: SocketAddr, settings: &Settings) {
+fn tell_where(address: SocketAddr, keys: bool, settings: &Settings) {
     output::tell(&format!("switchyard {} is up", env!("CARGO_PKG_VERSION")));
     output::tell(&format!("  API    http://{address}/v1   (OpenAPI: http://{address}/openapi.json)"));
     output::tell(&format!("  state  {}", settings.data.display()));
+    if keys {
+        output::tell(&format!("  keys   every request needs one   ({})", settings.command("keys list")));
+    }
     output::tell("try in another terminal:");
+    let key = if keys { "-H \"authorization: Bearer $SWITCHYARD_API_KEY\" " } else { "" };
     output::tell(&format!(
-        "  curl http://{address}/v1/runs -H 'content-type: application/json' \\\n    -d '{{\"workflow\": {{\"name\": \
+        "  curl http://{address}/v1/runs {key}-H 'content-type: application/json' \\\n    -d '{{\"workflow\": {{\"name\": \
          \"hi\", \"nodes\": {{\"a\": {{\"type\": \"transform\", \"value\": \"Hello!\"}}}}}}}}'"
     ));
     output::tell(&format!("  {}", settings.command("runs list")));

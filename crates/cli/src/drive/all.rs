@@ -6,7 +6,7 @@ use switchyard_core::RunId;
 use switchyard_core::run::{EventKind, Run, RunStatus};
 use switchyard_embedded::Embedded;
 use switchyard_runtime::{Engine, EngineError};
-use switchyard_store::{ApprovalFilter, ApprovalStatus};
+use switchyard_store::{ApprovalFilter, ApprovalStatus, Unfinished};
 
 use super::signals::Signals;
 use super::{How, close, ending, interrupted, said, trouble};
@@ -51,7 +51,7 @@ async fn follow(yard: &Embedded, how: How<'_>, signals: &mut Signals) -> Result<
 /// Runs that nobody else waits for, and that nobody paused.
 async fn unfinished(engine: &Engine, settings: &Settings) -> Result<Vec<RunId>, Failure> {
     let mut runs = Vec::new();
-    for run in engine.archive().unfinished().await? {
+    for Unfinished { run, .. } in engine.archive().unfinished().await? {
         match engine.archive().run(run).await? {
             Some(record) if record.parent.is_some() => {}
             Some(record) if record.status == RunStatus::Paused => {

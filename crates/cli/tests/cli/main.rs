@@ -5,6 +5,7 @@ mod config;
 mod definitions;
 mod harness;
 mod interrupted;
+mod keys;
 mod patch;
 mod run;
 mod runs;

@@ -93,8 +93,9 @@ fn it_refuses_an_address_that_strangers_can_reach() {
         exit 2
         --- stdout
         --- stderr
-        error: 0.0.0.0:0 can be reached from other machines, and there is no authentication yet
-        hint: listen on 127.0.0.1 until there are API keys, or let a proxy that knows who may come in stand before it
+        error: 0.0.0.0:0 can be reached from other machines, and there is no API key
+        hint: make one first: switchyard keys create NAME
+        hint: there is no TLS: let a proxy that has it stand before it
     "#);
     assert!(!yard.path().join("switchyard-data").exists());
 }

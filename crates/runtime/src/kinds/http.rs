@@ -49,7 +49,7 @@ fn request(call: &Call<'_>, spec: &CompiledHttp) -> Result<Request, NodeError> {
     let url = url(call, spec)?;
     let mut headers = headers(call, spec)?;
     if !headers.contains_key(IDEMPOTENCY_KEY) {
-        headers.insert(IDEMPOTENCY_KEY, header_value("idempotency-key", &call.context().idempotency_key)?);
+        headers.insert(IDEMPOTENCY_KEY, header_value("idempotency-key", &call.idempotency_key())?);
     }
     continue_trace(call, &mut headers)?;
     let body = body(call, spec)?;

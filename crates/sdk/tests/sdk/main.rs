@@ -3,6 +3,7 @@
 mod context;
 mod errors;
 mod example;
+mod progress;
 mod time_travel;
 mod typed;
 mod waits;

@@ -106,7 +106,7 @@ fn wants_json(headers: &HeaderMap) -> bool {
     accepted.contains("application/json") && !accepted.contains("text/event-stream")
 }
 
-fn has_ended(record: &RunRecord) -> bool {
+pub(super) fn has_ended(record: &RunRecord) -> bool {
     record.status.is_terminal()
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct TestServer {
     pub(crate) yard: Embedded,
     stop: CancellationToken,
     serving: JoinHandle<()>,
-    data: PathBuf,
+    pub(crate) data: PathBuf,
     _folder: Option<TempDir>,
 }
 
@@ -47,8 +47,12 @@ impl TestServer {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(listener, change).await
+    }
+
+    pub(crate) async fn on(listener: TcpListener, change: impl FnOnce(&mut Options)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         let mut server = Self::open(folder.path(), listener, change).await;
         server._folder = Some(folder);
         server
@@ -96,6 +100,14 @@ impl TestServer {
         Answer::of(self.client.post(self.url(path)).json(&body).send().await.unwrap()).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.client.put(self.url(path)).json(&body).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        Answer::of(self.client.delete(self.url(path)).send().await.unwrap()).await
+    }
+
     pub(crate) async fn send(&self, method: Method, path: &str, kind: Option<&str>, body: Vec<u8>) -> Answer {
         let mut request = self.client.request(method, self.url(path)).body(body);
         if let Some(kind) = kind {
@@ -124,6 +136,14 @@ async fn bind(address: SocketAddr) -> TcpListener {
     socket.set_reuseaddr(true).unwrap();
     socket.bind(address).unwrap();
     socket.listen(128).unwrap()
+}
+
+/// One that sends this key with everything.
+pub(crate) fn client_with(key: &str) -> Client {
+    let mut value = reqwest::header::HeaderValue::try_from(format!("Bearer {key}")).unwrap();
+    value.set_sensitive(true);
+    let headers = reqwest::header::HeaderMap::from_iter([(reqwest::header::AUTHORIZATION, value)]);
+    Client::builder().no_proxy().timeout(PATIENCE).default_headers(headers).build().unwrap()
 }
 
 pub(crate) fn client() -> Client {

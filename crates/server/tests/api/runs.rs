@@ -231,3 +231,24 @@ async fn a_run_behind_a_full_gate_says_that_it_is_queued() {
     assert_eq!(server.post("/v1/runs", body.clone()).await.expect(202)["status"], "running");
     assert_eq!(server.post("/v1/runs", body).await.expect(202)["status"], "queued");
 }
+
+/// What the command line sends for a file whose children are files of their own.
+#[tokio::test]
+async fn a_bundled_definition_is_accepted_whole() {
+    let server = TestServer::start().await;
+    let child = "name: child\nnodes:\n  double: {type: transform, value: '${{ input.n * 2 }}'}\n";
+    let parent = "name: parent\nnodes:\n  call: {type: workflow, file: child.yaml, input: {n: 21}}\n";
+    let load = |_: &std::path::Path| Ok(child.as_bytes().to_vec());
+    let bundled = switchyard_lang::Program::compile_bundled(
+        "parent.yaml",
+        parent.as_bytes(),
+        std::path::Path::new("/w"),
+        &load,
+    )
+    .unwrap();
+    let definition: Value = serde_json::from_str(&bundled.canonical).unwrap();
+    let run = server.submit(definition.clone(), Value::Null).await;
+    assert_eq!(server.end(&run).await["output"], 42);
+    let registered = server.post("/v1/workflows", definition).await.expect(200);
+    assert_eq!(registered["definition"], bundled.hash.to_string());
+}
