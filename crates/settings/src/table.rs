@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::setting::{Flag, Kind, Scope, Setting};
-use crate::value::{HeaderList, LogFormat, Ratio, Secret, ServerUrl};
+use crate::value::{ByteSize, HeaderList, LogFormat, Ratio, Secret, ServerUrl};
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = { $($about:tt)+ };)+) => {
@@ -118,6 +118,41 @@ settings! {
         key: "worker.grace",
         env: "SWITCHYARD_WORKER_GRACE",
         default: Some("5s"),
+        max: Some("1h")
+    };
+
+    /// The largest body of a request.
+    http_body_max: ByteSize = {
+        key: "http.body_max",
+        env: "SWITCHYARD_HTTP_BODY_MAX",
+        default: Some("16MiB"),
+        min: Some("1KiB"),
+        max: Some("1GiB")
+    };
+
+    /// How long a request may take; one that waits for work, that much longer than its wait.
+    http_timeout: Duration = {
+        key: "http.timeout",
+        env: "SWITCHYARD_HTTP_TIMEOUT",
+        default: Some("1m"),
+        min: Some("1s"),
+        max: Some("1h")
+    };
+
+    /// How often a stream of events says that there is nothing new, so that proxies keep the connection.
+    http_heartbeat: Duration = {
+        key: "http.heartbeat",
+        env: "SWITCHYARD_HTTP_HEARTBEAT",
+        default: Some("15s"),
+        min: Some("100ms"),
+        max: Some("1h")
+    };
+
+    /// How long requests under way may take to end once `up` stops.
+    http_grace: Duration = {
+        key: "http.grace",
+        env: "SWITCHYARD_HTTP_GRACE",
+        default: Some("10s"),
         max: Some("1h")
     };
 

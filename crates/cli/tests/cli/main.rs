@@ -6,6 +6,7 @@ mod definitions;
 mod harness;
 mod interrupted;
 mod keys;
+mod observed;
 mod patch;
 mod run;
 mod runs;
