@@ -12,6 +12,7 @@
 mod access;
 mod api;
 mod extract;
+mod files;
 mod guard;
 mod metrics;
 mod openapi;
@@ -22,7 +23,8 @@ mod state;
 mod wire;
 
 pub use access::Access;
+pub use files::allow_many_connections;
 pub use openapi::document as openapi;
 pub use routes::router;
 pub use serve::serve;
-pub use state::ServerState;
+pub use state::{Limits, ServerState};

@@ -1,6 +1,7 @@
 //! What every request can use.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchyard_runtime::Engine;
 use switchyard_runtime::kinds::Services;
@@ -11,6 +12,21 @@ use crate::access::Access;
 use crate::metrics::Metrics;
 use crate::routes::tasks::HeldTasks;
 
+/// How long clients may take. Whoever sends byte by byte is cut off.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// For the headers of a request.
+    pub headers: Duration,
+    /// For its body.
+    pub body: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { headers: Duration::from_secs(15), body: Duration::from_secs(30) }
+    }
+}
+
 /// Cloning is cheap: one for each request.
 #[derive(Clone, Debug)]
 pub struct ServerState {
@@ -19,8 +35,9 @@ pub struct ServerState {
     pub(crate) held: Arc<HeldTasks>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) access: Access,
-    /// WebSockets outlive the requests that they began as.
-    pub(crate) sockets: TaskTracker,
+    pub(crate) limits: Limits,
+    /// Waited for at the end. WebSockets are among them: they outlive the requests that they began as.
+    pub(crate) connections: TaskTracker,
     /// Streams and long polls end when this is cancelled.
     pub(crate) stop: CancellationToken,
 }
@@ -30,15 +47,21 @@ impl ServerState {
     pub fn new(engine: Engine, services: Arc<Services>) -> Self {
         let (held, metrics) = (Arc::default(), Arc::default());
         let access = Access::default();
+        let limits = Limits::default();
         Self {
             engine,
             services,
             held,
             metrics,
             access,
-            sockets: TaskTracker::new(),
+            limits,
+            connections: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
+    }
+
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Whom it lets in. A server on an address that other machines can reach wants keys whatever is set here.

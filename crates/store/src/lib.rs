@@ -11,8 +11,8 @@ mod error;
 mod hot;
 
 pub use archive::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, RunFilter, RunRecord, ScheduleRecord,
-    WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, RunFilter, RunRecord,
+    ScheduleRecord, WorkflowRecord,
 };
 pub use cas::Cas;
 pub use clock::{Clock, ManualClock, SystemClock};

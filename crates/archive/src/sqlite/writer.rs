@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::checkpoint;
 use super::error::{cannot_open, sentence};
 use super::journal::{Answer, Failure, Journal, Work};
+use super::newest::Newest;
 use crate::folder::FolderLock;
 
 /// A transaction takes no more once it has this many events: the first in it should not wait for ever.
@@ -36,10 +37,11 @@ impl Writer {
     pub(super) fn start(
         conn: Connection,
         path: Arc<Path>,
+        newest: Arc<Newest>,
         lock: Option<Arc<FolderLock>>,
     ) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel();
-        let desk = Desk { conn, path: path.clone(), inbox, _lock: lock };
+        let desk = Desk { conn, path: path.clone(), inbox, newest, _lock: lock };
         let thread = std::thread::Builder::new()
             .name("archive-writer".to_owned())
             .spawn(move || desk.work())
@@ -84,6 +86,8 @@ struct Desk {
     conn: Connection,
     path: Arc<Path>,
     inbox: Receiver<Job>,
+    /// Told here and not by whoever registers, who may have gone away.
+    newest: Arc<Newest>,
     /// The folder stays ours until the last page is written.
     _lock: Option<Arc<FolderLock>>,
 }
@@ -104,6 +108,9 @@ impl Desk {
             match write_group(&mut journal, &group) {
                 Ok(answers) => {
                     for (job, answer) in group.into_iter().zip(answers) {
+                        if let Answer::Workflow(record) = &answer {
+                            self.newest.learn(record);
+                        }
                         // Nobody may be waiting any more; what is written stays written.
                         let _ = job.ack.send(Ok(answer));
                     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use switchyard_embedded::Embedded;
-use switchyard_server::{Access, ServerState, serve};
+use switchyard_server::{Access, ServerState, allow_many_connections, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +41,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
     refuse_strangers(args, settings).await?;
+    allow_many_connections();
     let mut signals = Signals::listen()?;
     let listener = bind(args.listen).await?;
     let address = listener.local_addr().unwrap_or(args.listen);

@@ -31,6 +31,22 @@ async fn metrics_page(State(state): State<ServerState>) -> Result<Response, Prob
             page.sample("switchyard_queue_depth", &labels, count as f64);
         }
     }
+    if let Some(bytes) = resident_bytes() {
+        page.about(
+            "process_resident_memory_bytes",
+            "gauge",
+            "Memory of this process, as the kernel counts it",
+        );
+        page.sample("process_resident_memory_bytes", &[], bytes);
+    }
     state.metrics.write(&mut page);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.finish()).into_response())
+}
+
+/// None where there is no `/proc`.
+fn resident_bytes() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024.0)
 }

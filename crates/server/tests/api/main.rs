@@ -3,10 +3,12 @@
 mod errors;
 mod events;
 mod harness;
+mod hostile;
 mod keys;
 mod openapi;
 mod python;
 mod runs;
 mod schedules;
+mod schemathesis;
 mod socket;
 mod tasks;
