@@ -28,7 +28,9 @@ async fn run(server: &TestServer, args: &[&str]) {
         "60",
     ]);
     command.args(["--warnings", "off", "--no-shrink", "--suppress-health-check", "all"]).args(args);
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api"));
+    // It leaves files where it is run.
+    command.current_dir(&server.data).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("PYTHONPATH", Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api"));
     command.env("SCHEMATHESIS_HOOKS", "schemathesis_hooks").env("NO_PROXY", "127.0.0.1").stdin(Stdio::null());
     let output = command.output().await.expect("schemathesis starts");
     let said = String::from_utf8_lossy(&output.stdout);
