@@ -51,6 +51,8 @@ metrics! {
     ARCHIVE_PENDING = Gauge "archive_pending_events" [] "Events handed to the archive and not durable yet";
     ARCHIVE_LAG = Gauge "archive_lag_seconds" []
         "How far what is durable is behind what has happened; 0 if nothing is pending";
+    MEMORY = Gauge "resident_memory_bytes" []
+        "Memory of this process, as the kernel counts it; 0 where there is no `/proc`";
     HTTP_REQUESTS = Counter "http_requests" ["route", "method", "status"] "Requests answered";
     HTTP_DURATION = Histogram "http_request_duration_seconds" ["route", "method"] "From request to the head of its answer";
     TASKS_CLAIMED = Counter "tasks_claimed" [] "Tasks handed to workers over HTTP";

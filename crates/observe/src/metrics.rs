@@ -59,6 +59,7 @@ struct Shown {
     depths: Family<DepthLabels, Gauge>,
     pending: Gauge,
     lag: Gauge<f64, AtomicU64>,
+    memory: Gauge,
 }
 
 /// What only the store knows.
@@ -161,6 +162,7 @@ impl Default for Metrics {
                 depths: register(r, about::QUEUE_DEPTH, Family::default()),
                 pending: register(r, about::ARCHIVE_PENDING, Gauge::default()),
                 lag: register(r, about::ARCHIVE_LAG, Gauge::default()),
+                memory: register(r, about::MEMORY, Gauge::default()),
             },
             registry,
         }
@@ -177,6 +179,13 @@ where
     L: Clone + Debug + Eq + Hash + EncodeLabelSet + Send + Sync + 'static,
 {
     register(registry, about, Family::new_with_constructor(Bounds(bounds)))
+}
+
+fn resident_bytes() -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: i64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
 }
 
 impl Metrics {
@@ -249,6 +258,7 @@ impl Metrics {
         }
         shown.pending.set(self.lag.pending() as i64);
         shown.lag.set(self.lag.behind().as_secs_f64());
+        shown.memory.set(resident_bytes().unwrap_or(0));
         let mut page = String::new();
         // Writing to a string does not fail.
         let _ = text::encode(&mut page, &self.registry);

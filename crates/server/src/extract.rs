@@ -11,10 +11,8 @@ use serde::{Deserialize, Deserializer};
 use switchyard_lang::duration::HumanDuration;
 
 use crate::ServerState;
+use crate::limits::Limits;
 use crate::problem::Problem;
-
-/// How long a body may take to arrive.
-const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A JSON body. It may nest 128 levels deep: the parser refuses more.
 pub(crate) struct Body<T>(pub(crate) T);
@@ -24,7 +22,7 @@ impl<T: DeserializeOwned> FromRequest<ServerState> for Body<T> {
 
     async fn from_request(request: Request, state: &ServerState) -> Result<Self, Problem> {
         require_json(request.headers())?;
-        let bytes = read(request, state.limits.body_bytes_max).await?;
+        let bytes = read(request, &state.limits).await?;
         serde_json::from_slice(&bytes).map(Self).map_err(|error| not_as_expected(&error))
     }
 }
@@ -40,7 +38,7 @@ impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalBody<T>
         if declared {
             require_json(request.headers())?;
         }
-        let bytes = read(request, state.limits.body_bytes_max).await?;
+        let bytes = read(request, &state.limits).await?;
         match (bytes.is_empty(), declared) {
             (true, _) => Ok(Self(T::default())),
             (false, false) => Err(wrong_type()),
@@ -65,12 +63,13 @@ fn wrong_type() -> Problem {
         .hint("send it with Content-Type: application/json")
 }
 
-async fn read(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
+async fn read(request: Request, limits: &Limits) -> Result<Bytes, Problem> {
+    let (bytes_max, wait_max) = (limits.body_bytes_max, limits.body_wait_max);
     let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     if declared.and_then(|value| value.parse::<u64>().ok()).is_some_and(|bytes| bytes > bytes_max as u64) {
         return Err(too_large(bytes_max));
     }
-    match tokio::time::timeout(BODY_WAIT_MAX, to_bytes(request.into_body(), bytes_max)).await {
+    match tokio::time::timeout(wait_max, to_bytes(request.into_body(), bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if is_too_large(&error) => Err(too_large(bytes_max)),
         Ok(Err(_)) => Err(Problem::bad_request("body_unreadable", "the body did not arrive whole")),

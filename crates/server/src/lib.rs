@@ -12,6 +12,7 @@
 mod access;
 mod api;
 mod extract;
+mod files;
 mod guard;
 mod limits;
 mod openapi;
@@ -22,6 +23,7 @@ mod state;
 mod wire;
 
 pub use access::Access;
+pub use files::allow_many_connections;
 pub use limits::Limits;
 pub use openapi::document as openapi;
 pub use routes::router;

@@ -21,8 +21,8 @@ pub struct ServerState {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) access: Access,
     pub(crate) limits: Limits,
-    /// WebSockets outlive the requests that they began as.
-    pub(crate) sockets: TaskTracker,
+    /// Waited for at the end. WebSockets are among them: they outlive the requests that they began as.
+    pub(crate) connections: TaskTracker,
     /// What the store is called, for clients that mean one in particular.
     pub(crate) store: Option<Arc<str>>,
     /// Streams and long polls end when this is cancelled.
@@ -42,7 +42,7 @@ impl ServerState {
             access,
             limits: Limits::default(),
             store: None,
-            sockets: TaskTracker::new(),
+            connections: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
     }

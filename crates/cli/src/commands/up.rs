@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use switchyard_embedded::Embedded;
-use switchyard_server::{Access, Limits, ServerState, serve};
+use switchyard_server::{Access, Limits, ServerState, allow_many_connections, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +38,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
     refuse_strangers(args, settings).await?;
+    allow_many_connections();
     let mut signals = Signals::listen()?;
     let listener = bind(settings.listen).await?;
     let address = listener.local_addr().unwrap_or(settings.listen);
@@ -75,6 +76,7 @@ fn limits(settings: &Settings) -> Limits {
         request_max: settings.http_timeout,
         heartbeat_every: settings.http_heartbeat,
         grace: settings.http_grace,
+        ..Limits::default()
     }
 }
 

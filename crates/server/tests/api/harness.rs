@@ -9,7 +9,7 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use switchyard_core::{RunId, Timestamp};
 use switchyard_embedded::{Embedded, Options};
-use switchyard_server::{ServerState, serve};
+use switchyard_server::{Limits, ServerState, serve};
 use switchyard_store::ManualClock;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -51,6 +51,16 @@ impl TestServer {
         Self::on(listener, change).await
     }
 
+    /// With limits that a test can wait for.
+    pub(crate) async fn with_limits(limits: Limits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut server =
+            Self::serve(folder.path(), listener, |_| {}, |state| state.with_limits(limits)).await;
+        server._folder = Some(folder);
+        server
+    }
+
     pub(crate) async fn on(listener: TcpListener, change: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut server = Self::open(folder.path(), listener, change).await;
@@ -59,12 +69,21 @@ impl TestServer {
     }
 
     async fn open(data: &Path, listener: TcpListener, change: impl FnOnce(&mut Options)) -> Self {
+        Self::serve(data, listener, change, |state| state).await
+    }
+
+    async fn serve(
+        data: &Path,
+        listener: TcpListener,
+        change: impl FnOnce(&mut Options),
+        set: impl FnOnce(ServerState) -> ServerState,
+    ) -> Self {
         let mut options = Options::new(data);
         options.leave_functions = true;
         change(&mut options);
         let yard = Embedded::open(options).await.unwrap();
         yard.work();
-        let state = ServerState::new(yard.engine().clone(), yard.services().clone());
+        let state = set(ServerState::new(yard.engine().clone(), yard.services().clone()));
         let stop = CancellationToken::new();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));

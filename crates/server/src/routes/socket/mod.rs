@@ -62,7 +62,7 @@ async fn upgrade(
         Problem::new(StatusCode::UPGRADE_REQUIRED, "not_a_websocket", rejection.body_text())
             .hint("this address is for WebSocket clients; GET /v1/runs/{run}/events follows one run without")
     })?;
-    let tracker = state.sockets.clone();
+    let tracker = state.connections.clone();
     let upgrade = upgrade.protocols([PROTOCOL]).max_message_size(ASK_BYTES_MAX).max_frame_size(ASK_BYTES_MAX);
     Ok(upgrade.on_upgrade(move |socket| tracker.track_future(Conversation::new(state, socket).hold())))
 }
