@@ -4,7 +4,7 @@
 //! - [`drive`]: a run followed to its end, with progress and Ctrl-C
 //! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
 //! - [`place`]: where commands act, a server or a data folder; [`store`]: opening the folder
-//! - [`flags`], [`settings`]: what is set
+//! - [`flags`], [`settings`]: what is set; [`logging`], [`observe`]: who is told what happens
 
 mod cli;
 mod commands;
@@ -13,6 +13,7 @@ mod errors;
 mod flags;
 mod input;
 mod logging;
+mod observe;
 mod output;
 mod place;
 mod progress;

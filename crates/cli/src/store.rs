@@ -7,25 +7,27 @@ use switchyard_runtime::{ApiKeys, Engine, EngineError, History};
 use switchyard_store::StoreError;
 
 use crate::errors::Failure;
+use crate::observe;
 use crate::settings::Settings;
 
 const ELSEWHERE: &str = "say where the runs are with --data DIR or SWITCHYARD_DATA";
 
 /// Takes the folder for this process, and makes it if it is not there.
 pub(crate) async fn open(settings: &Settings) -> Result<Embedded, Failure> {
-    Ok(Embedded::open(options(settings)).await?)
+    Ok(Embedded::open(options(settings)?).await?)
 }
 
 /// The same, with `function` tasks left to workers outside this process.
 pub(crate) async fn open_for_workers(settings: &Settings) -> Result<Embedded, Failure> {
-    Ok(Embedded::open(Options { leave_functions: true, ..options(settings) }).await?)
+    Ok(Embedded::open(Options { leave_functions: true, ..options(settings)? }).await?)
 }
 
-fn options(settings: &Settings) -> Options {
+fn options(settings: &Settings) -> Result<Options, Failure> {
     let mut options = Options::new(&settings.data);
     options.allow_commands = settings.allow_commands;
     options.slots = settings.slots.get();
-    options
+    options.observe = observe::observe(settings)?;
+    Ok(options)
 }
 
 /// Takes a folder that must be there: what is asked about can only be in one that was used before.

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use switchyard_archive::DataFolder;
 use switchyard_core::yard::Limits;
+use switchyard_observe::Observe;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{
     ApiKeys, Engine, EngineError, Handlers, History, Payloads, Recovered, WorkerPool, WorkerSettings, duties,
@@ -44,6 +45,8 @@ pub struct Options {
     /// How long a handler that listens for requests to stop may take to do so.
     pub stop_grace: Duration,
     pub clock: Arc<dyn Clock>,
+    /// Who is told what happens.
+    pub observe: Observe,
 }
 
 impl Options {
@@ -56,6 +59,7 @@ impl Options {
             leave_functions: false,
             stop_grace: Duration::from_secs(10),
             clock: Arc::new(SystemClock),
+            observe: Observe::default(),
         }
     }
 }
@@ -86,11 +90,14 @@ impl Embedded {
         let archive = Arc::new(folder.archive()?);
         let cas = Arc::new(folder.cas());
         let clock = options.clock.clone();
-        let hot = Arc::new(MemoryStore::new(archive.clone(), clock.clone(), Limits::default()));
-        let engine = Engine::new(hot, archive, cas, clock);
+        let observe = options.observe;
+        let hot = MemoryStore::new(archive.clone(), clock.clone(), Limits::default());
+        let hot = Arc::new(hot.observed(observe.clone()));
+        let engine = Engine::new(hot, archive, cas, clock).observed(observe.clone());
         let recovered = engine.recover().await?;
         let services = Arc::new(Services {
             allow_commands: options.allow_commands,
+            observe,
             ..Services::new(
                 options.handlers,
                 engine.catalog().clone(),
@@ -155,6 +162,7 @@ impl Embedded {
             pool.shut_down(grace).await;
             while duties.join_next().await.is_some() {}
         }
+        self.services.observe.shut_down().await;
     }
 }
 

@@ -14,9 +14,6 @@ use crate::access;
 use crate::problem::Problem;
 use crate::routes::tasks::WAIT_MAX;
 
-/// How long a request may take; one that waits for work, that much longer than its wait.
-const REQUEST_MAX: Duration = Duration::from_secs(60);
-
 /// Cancelled when nobody waits for the answer any more.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientGone(pub(crate) CancellationToken);
@@ -27,7 +24,7 @@ pub(crate) async fn guard(State(state): State<ServerState>, mut request: Request
     let begun = tokio::time::Instant::now();
     let response = match access::enter(&state, &mut request).await {
         Err(problem) => problem.into_response(),
-        Ok(()) => carry_through(request, next).await,
+        Ok(()) => carry_through(request, next, state.limits.request_max).await,
     };
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     state.metrics.request(route, method, response.status().as_u16(), begun.elapsed());
@@ -46,14 +43,14 @@ fn known(method: &Method) -> &'static str {
     }
 }
 
-async fn carry_through(mut request: Request, next: Next) -> Response {
+async fn carry_through(mut request: Request, next: Next, request_max: Duration) -> Response {
     let gone = CancellationToken::new();
     request.extensions_mut().insert(ClientGone(gone.clone()));
     let _dropped_with_the_connection = gone.drop_guard();
     // Spawned: the server drops this future when the client goes away, and what has begun must be carried through
     // (a change is durable before those who follow the run are told of it).
     let work = tokio::spawn(next.run(request));
-    match tokio::time::timeout(REQUEST_MAX + WAIT_MAX, work).await {
+    match tokio::time::timeout(request_max + WAIT_MAX, work).await {
         Ok(Ok(response)) => response,
         Ok(Err(panic)) => Problem::internal("internal", &panic).into_response(),
         Err(_) => Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "the request took too long")

@@ -13,7 +13,7 @@ mod access;
 mod api;
 mod extract;
 mod guard;
-mod metrics;
+mod limits;
 mod openapi;
 mod problem;
 mod routes;
@@ -22,6 +22,7 @@ mod state;
 mod wire;
 
 pub use access::Access;
+pub use limits::Limits;
 pub use openapi::document as openapi;
 pub use routes::router;
 pub use serve::serve;

@@ -15,9 +15,6 @@ use crate::{Access, ServerState, router};
 /// How long a request's headers may take: whoever sends them byte by byte is cut off.
 const HEADERS_WAIT_MAX: Duration = Duration::from_secs(15);
 
-/// How long requests under way may take to end once we stop.
-const GRACE: Duration = Duration::from_secs(10);
-
 /// After `accept` failed, which it does when there are too many open files.
 const AFTER_TROUBLE: Duration = Duration::from_millis(100);
 
@@ -26,7 +23,7 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(100);
 pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Future<Output = ()>) {
     let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
     let state = if loopback { state } else { state.with_access(Access::Keys) };
-    let (stop, sockets) = (state.stop.clone(), state.sockets.clone());
+    let (stop, sockets, grace) = (state.stop.clone(), state.sockets.clone(), state.limits.grace);
     let router = router(state);
     let connections = GracefulShutdown::new();
     let mut shutdown = pin!(shutdown);
@@ -46,7 +43,7 @@ pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Fut
     stop.cancel();
     sockets.close();
     let all_ended = async { tokio::join!(connections.shutdown(), sockets.wait()) };
-    if tokio::time::timeout(GRACE, all_ended).await.is_err() {
+    if tokio::time::timeout(grace, all_ended).await.is_err() {
         tracing::warn!("some requests did not end in time and are given up");
     }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use switchyard_observe::Metrics;
 use switchyard_runtime::Engine;
 use switchyard_runtime::kinds::Services;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::Access;
-use crate::metrics::Metrics;
+use crate::limits::Limits;
 use crate::routes::tasks::HeldTasks;
 
 /// Cloning is cheap: one for each request.
@@ -19,6 +20,7 @@ pub struct ServerState {
     pub(crate) held: Arc<HeldTasks>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) access: Access,
+    pub(crate) limits: Limits,
     /// WebSockets outlive the requests that they began as.
     pub(crate) sockets: TaskTracker,
     /// What the store is called, for clients that mean one in particular.
@@ -30,14 +32,15 @@ pub struct ServerState {
 impl ServerState {
     /// `services` are those of the engine's own workers: tasks are prepared for workers elsewhere with them.
     pub fn new(engine: Engine, services: Arc<Services>) -> Self {
-        let (held, metrics) = (Arc::default(), Arc::default());
+        let metrics = services.observe.metrics().clone();
         let access = Access::default();
         Self {
             engine,
             services,
-            held,
+            held: Arc::default(),
             metrics,
             access,
+            limits: Limits::default(),
             store: None,
             sockets: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -47,6 +50,10 @@ impl ServerState {
     /// Whom it lets in. A server on an address that other machines can reach wants keys whatever is set here.
     pub fn with_access(self, access: Access) -> Self {
         Self { access, ..self }
+    }
+
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Says which store this is.

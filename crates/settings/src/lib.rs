@@ -22,4 +22,4 @@ pub use reference::reference;
 pub use setting::{Flag, Scope, Setting};
 pub use surroundings::{Environment, no_color, user};
 pub use table::{SETTINGS, Settings};
-pub use value::{BadValue, ByteSize, LogFormat, Ratio, Secret, ServerUrl};
+pub use value::{BadValue, ByteSize, HeaderList, LogFormat, Ratio, Secret, ServerUrl};

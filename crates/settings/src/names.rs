@@ -18,6 +18,10 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("SWITCHYARD_NODE", "set for the program of a `command` node: its node"),
     ("SWITCHYARD_ATTEMPT", "set for the program of a `command` node: which attempt it is"),
     ("SWITCHYARD_IDEMPOTENCY_KEY", "set for the program of a `command` node: the same for every attempt"),
+    (
+        "TRACEPARENT",
+        "set for the program of a `command` node, with `TRACESTATE`: the trace that it belongs to",
+    ),
     ("SWITCHYARD_URL", "read by `examples/worker.py`: the server"),
     ("SWITCHYARD_BENCH_MEMORY_ALONE", "set by `bench memory` for the process that it measures"),
     ("SWITCHYARD_KILL_SEED", "read by a test: repeats its random choices"),

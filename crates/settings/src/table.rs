@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::setting::{Flag, Kind, Scope, Setting};
-use crate::value::{LogFormat, Secret, ServerUrl};
+use crate::value::{ByteSize, HeaderList, LogFormat, Ratio, Secret, ServerUrl};
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = { $($about:tt)+ };)+) => {
@@ -123,5 +123,70 @@ settings! {
         env: "SWITCHYARD_WORKER_GRACE",
         default: Some("5s"),
         max: Some("1h")
+    };
+
+    /// The largest body of a request.
+    http_body_max: ByteSize = {
+        key: "http.body_max",
+        env: "SWITCHYARD_HTTP_BODY_MAX",
+        default: Some("16MiB"),
+        min: Some("1KiB"),
+        max: Some("1GiB")
+    };
+
+    /// How long a request may take; one that waits for work, that much longer than its wait.
+    http_timeout: Duration = {
+        key: "http.timeout",
+        env: "SWITCHYARD_HTTP_TIMEOUT",
+        default: Some("1m"),
+        min: Some("1s"),
+        max: Some("1h")
+    };
+
+    /// How often a stream of events says that there is nothing new, so that proxies keep the connection.
+    http_heartbeat: Duration = {
+        key: "http.heartbeat",
+        env: "SWITCHYARD_HTTP_HEARTBEAT",
+        default: Some("15s"),
+        min: Some("100ms"),
+        max: Some("1h")
+    };
+
+    /// How long requests under way may take to end once `up` stops.
+    http_grace: Duration = {
+        key: "http.grace",
+        env: "SWITCHYARD_HTTP_GRACE",
+        default: Some("10s"),
+        max: Some("1h")
+    };
+
+    /// The collector that spans of runs and steps are exported to; without one, none are.
+    ///
+    /// OTLP over HTTP with protobuf: spans are sent to `/v1/traces` below it. Runs never wait for the collector: what
+    /// it does not take is given up, counted (`switchyard_spans_dropped_total`), and told at most once a minute.
+    otlp_endpoint: Option<ServerUrl> = {
+        key: "otlp.endpoint",
+        env: "OTEL_EXPORTER_OTLP_ENDPOINT"
+    };
+
+    /// Headers that are sent to the collector, such as a token.
+    otlp_headers: Option<HeaderList> = {
+        key: "otlp.headers",
+        env: "OTEL_EXPORTER_OTLP_HEADERS",
+        secret: true
+    };
+
+    /// What this process is called in traces.
+    otlp_service: String = {
+        key: "otlp.service",
+        env: "OTEL_SERVICE_NAME",
+        default: Some("switchyard")
+    };
+
+    /// Which part of the runs is traced. Runs that were asked for as part of a trace follow it instead.
+    otlp_sample: Ratio = {
+        key: "otlp.sample",
+        env: "OTEL_TRACES_SAMPLER_ARG",
+        default: Some("1")
     };
 }

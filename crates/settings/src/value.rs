@@ -289,6 +289,56 @@ impl Serialize for Secret {
 
 const MASK: &str = "********";
 
+/// Names and values of headers, which are secret.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HeaderList(Vec<(String, String)>);
+
+impl HeaderList {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+impl fmt::Debug for HeaderList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+impl Value for HeaderList {
+    const EXPECTED: &'static str = "names and values such as `authorization=Bearer%20abc,x-team=a`";
+
+    /// As OpenTelemetry writes it: values are percent-encoded where they must be.
+    fn parse(text: &str) -> Result<Self, BadValue> {
+        let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+        let read = |pair: &str| {
+            let (name, value) = pair.split_once('=')?;
+            let (name, value) = (name.trim().to_ascii_lowercase(), percent_decoded(value.trim())?);
+            let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            let fits = !name.is_empty()
+                && name.bytes().all(token)
+                && value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+            fits.then_some((name, value))
+        };
+        let headers: Option<Vec<_>> = pairs.map(read).collect();
+        headers.map(Self).ok_or_else(|| BadValue::new("it is not a list of headers"))
+    }
+
+    fn show(&self) -> String {
+        MASK.to_owned()
+    }
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).ok()
+}
+
 impl Value for Secret {
     const EXPECTED: &'static str = "text";
 
@@ -327,6 +377,11 @@ mod tests {
         assert_eq!(shown::<ServerUrl>("https://yard.example/"), "https://yard.example");
         assert_eq!(shown::<ServerUrl>("ftp://me:secret@x"), "it is not an http or https address");
         assert_eq!(shown::<Secret>("hush"), "********");
+        let headers = HeaderList::parse("Authorization=Bearer%20a%3D, x-team=b").unwrap();
+        assert_eq!(headers.iter().collect::<Vec<_>>(), [("authorization", "Bearer a="), ("x-team", "b")]);
+        for bad in ["hush", "=hush", "a b=hush", "a=%zz", "a=%", "a=%0a"] {
+            assert_eq!(shown::<HeaderList>(bad), "it is not a list of headers", "{bad}");
+        }
         assert_eq!(format!("{:?}", Secret::parse("hush").unwrap()), "********");
     }
 }

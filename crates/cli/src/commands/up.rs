@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use switchyard_embedded::Embedded;
-use switchyard_server::{Access, ServerState, serve};
+use switchyard_server::{Access, Limits, ServerState, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +52,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     let access = if args.no_auth { Access::Anybody } else { Access::UntilKeysExist };
     let state = ServerState::new(yard.engine().clone(), yard.services().clone())
         .with_access(access)
+        .with_limits(limits(settings))
         .of_store(yard.id());
     let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
     let answer = tokio::select! {
@@ -66,6 +67,15 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
         exit = signals.next() => std::process::exit(exit as i32),
     }
     answer
+}
+
+fn limits(settings: &Settings) -> Limits {
+    Limits {
+        body_bytes_max: settings.http_body_max.0,
+        request_max: settings.http_timeout,
+        heartbeat_every: settings.http_heartbeat,
+        grace: settings.http_grace,
+    }
 }
 
 /// Whoever can reach the API and has a key, or needs none, can do anything with it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Far beyond anything a test waits for: it only turns a hang into a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const HELLO: &str = r#"
 name: hello
@@ -67,8 +67,9 @@ impl Yard {
         command.args(args).current_dir(self.path()).stdin(Stdio::null());
         // What is set where the tests run must not matter.
         let set = std::env::vars_os().map(|(name, _)| name);
-        let ours =
-            |name: &std::ffi::OsString| name.to_str().is_some_and(|name| name.starts_with("SWITCHYARD_"));
+        let ours = |name: &std::ffi::OsString| {
+            name.to_str().is_some_and(|name| name.starts_with("SWITCHYARD_") || name.starts_with("OTEL_"))
+        };
         for name in set.filter(ours) {
             command.env_remove(name);
         }

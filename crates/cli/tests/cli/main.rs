@@ -8,6 +8,7 @@ mod harness;
 mod help;
 mod interrupted;
 mod keys;
+mod observed;
 mod patch;
 mod run;
 mod runs;

@@ -101,6 +101,16 @@ fn it_refuses_an_address_that_strangers_can_reach() {
 }
 
 #[test]
+fn it_goes_by_the_limits_that_are_set() {
+    let yard = Yard::with(&[("switchyard.toml", "[http]\nbody_max = \"1KiB\"\n")]);
+    let mut up = yard.spawn(&UP);
+    let address = address(&mut up);
+    let body = format!(r#"{{"workflow": "{}"}}"#, "x".repeat(2_000));
+    let answer = ask(&address, "POST", "/v1/runs", &body);
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("more than the 1024 bytes"), "{answer}");
+}
+
+#[test]
 fn an_address_in_use_is_told_before_the_folder_is_touched() {
     let yard = Yard::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{NodeError, RunError};
-use crate::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp};
+use crate::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp, TraceLink};
 
 /// One entry in a run's history. `seq` counts from 1 without gaps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,6 +152,9 @@ pub struct Accepted {
     pub parent: Option<ParentLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkOrigin>,
+    /// The trace that it belongs to, if it was asked for as part of one or traces are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Arc<TraceLink>>,
     /// Results taken over from the run this one was forked from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<Seed>,

@@ -72,7 +72,8 @@ impl Yard {
                 let claimed = self.act(token.run, now, out, |run, changes| {
                     run.claim(token.node, &want.worker, now, changes)
                 });
-                if let Some(task) = claimed.flatten() {
+                if let Some(mut task) = claimed.flatten() {
+                    task.queued_at = token.queued_at;
                     self.set_lease(&task, want.lease, now);
                     tasks.push(task);
                 }

@@ -13,6 +13,7 @@ mod view;
 
 use std::sync::Arc;
 
+use switchyard_observe::Observe;
 use switchyard_store::{Archive, Cas, Clock, HotStore};
 
 use crate::{ApiKeys, Catalog, Payloads};
@@ -34,6 +35,7 @@ pub struct Engine {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) payloads: Payloads,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) observe: Observe,
     history: History,
     keys: Arc<ApiKeys>,
 }
@@ -55,7 +57,12 @@ impl Engine {
         let payloads = Payloads::new(cas);
         let history = History::new(archive.clone(), payloads.clone());
         let keys = Arc::new(ApiKeys::new(archive.clone(), clock.clone()));
-        Self { hot, archive, catalog, payloads, clock, history, keys }
+        Self { hot, archive, catalog, payloads, clock, observe: Observe::default(), history, keys }
+    }
+
+    /// Tells somebody what happens: the one that the hot store tells.
+    pub fn observed(self, observe: Observe) -> Self {
+        Self { observe, ..self }
     }
 
     /// What can be read without the hot store.

@@ -106,7 +106,11 @@ impl Engine {
                 tracing::info!(schedule = %schedule.name, %tick, "left out: the run before is still under way");
                 continue;
             }
-            let run = self.start_tick(&schedule, *tick).await?.run();
+            let started = self.start_tick(&schedule, *tick).await?;
+            if let Acceptance::New(_) = started {
+                self.observe.metrics().schedule_started();
+            }
+            let run = started.run();
             last_run = Some(run);
             pass.started.push(run);
         }

@@ -55,6 +55,10 @@ fn command(call: &Call<'_>, spec: &CompiledCommand) -> Result<Command, NodeError
     if let Some(cwd) = &spec.cwd {
         command.current_dir(cwd.render_text(call.scope).map_err(|error| expression_error(&error))?);
     }
+    if let Some(trace) = call.services.observe.outgoing(call.task) {
+        command.env("TRACEPARENT", trace.traceparent);
+        command.envs(trace.tracestate.map(|state| ("TRACESTATE", state)));
+    }
     command
         .env("SWITCHYARD_RUN_ID", call.task.run.to_string())
         .env("SWITCHYARD_NODE", &*call.task.node)

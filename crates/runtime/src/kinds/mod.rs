@@ -7,6 +7,7 @@ use serde_json::Value;
 use switchyard_core::NodeError;
 use switchyard_core::run::{Task, WaitFor};
 use switchyard_lang::{CompiledKind, CompiledNode, ExprError, Program, Scope, Template};
+use switchyard_observe::Observe;
 use switchyard_store::{Archive, Clock, StoreError};
 
 use crate::catalog::CatalogError;
@@ -49,6 +50,7 @@ pub struct Services {
     pub archive: Arc<dyn Archive>,
     pub payloads: Payloads,
     pub clock: Arc<dyn Clock>,
+    pub observe: Observe,
 }
 
 impl fmt::Debug for Services {
@@ -71,7 +73,8 @@ impl Services {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, reqwest::Error> {
         let http = http::client().build()?;
-        Ok(Self { http, handlers, allow_commands: false, catalog, archive, payloads, clock })
+        let observe = Observe::default();
+        Ok(Self { http, handlers, allow_commands: false, catalog, archive, payloads, clock, observe })
     }
 
     pub fn allow_commands(mut self, allow: bool) -> Self {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use switchyard_core::run::{ClaimRef, Settled, Settlement, Task, TaskOutcome};
 use switchyard_store::StoreError;
+use tracing::{Instrument, Span};
 
 use super::here::{ClaimHere, Held};
 use super::keeper::Holding;
@@ -54,7 +55,9 @@ impl Slot {
     async fn execute(&self, task: Task) -> Settlement {
         let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
         let held = self.hold(claim.clone());
-        let work = super::execute::execute(&self.shared.services, &task, &held);
+        let begun = tokio::time::Instant::now();
+        let executing = super::execute::execute(&self.shared.services, &task, &held);
+        let work = executing.instrument(self.span(&task));
         let outcome = tokio::select! {
             biased;
             ended = held.cancellation.carry(work, self.shared.stop_grace) => match ended {
@@ -65,7 +68,15 @@ impl Slot {
             () = self.shared.hand_back.cancelled() => TaskOutcome::HandedBack,
         };
         self.holding.put_down();
+        let metrics = self.shared.services.observe.metrics();
+        metrics.executed(&task.queue, outcome.as_str(), begun.elapsed());
         Settlement { claim, outcome: self.not_the_nodes_fault(outcome).await }
+    }
+
+    /// What a handler logs says which step it is.
+    fn span(&self, task: &Task) -> Span {
+        let worker = &self.shared.want.worker;
+        tracing::info_span!("step", run = %task.run, node = %task.node, attempt = task.attempt, %worker)
     }
 
     fn hold(&self, claim: ClaimRef) -> Held {

@@ -74,12 +74,16 @@ impl TestServer {
 
     /// The same folder on the same port, served anew.
     pub(crate) async fn restart(self) -> Self {
+        self.restart_with(|_| {}).await
+    }
+
+    pub(crate) async fn restart_with(self, change: impl FnOnce(&mut Options)) -> Self {
         let Self { address, yard, stop, serving, data, _folder, .. } = self;
         stop.cancel();
         serving.await.unwrap();
         yard.shut_down(Duration::ZERO).await;
         let listener = bind(address).await;
-        let mut server = Self::open(&data, listener, |_| {}).await;
+        let mut server = Self::open(&data, listener, change).await;
         server._folder = _folder;
         server
     }
@@ -142,7 +146,7 @@ pub(crate) fn client_with(key: &str) -> Client {
     Client::builder().no_proxy().timeout(PATIENCE).default_headers(headers).build().unwrap()
 }
 
-fn client() -> Client {
+pub(crate) fn client() -> Client {
     // Fails if another test was first, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy().timeout(PATIENCE).build().unwrap()

@@ -1,5 +1,6 @@
 //! The API over real connections: a server on a free port, its state in a temporary folder.
 
+mod collector;
 mod errors;
 mod events;
 mod harness;
@@ -10,3 +11,4 @@ mod runs;
 mod schedules;
 mod socket;
 mod tasks;
+mod traces;

@@ -202,6 +202,7 @@ impl Desk {
             Some(kept) => self.state.engine.payloads().load(kept).await.map_err(payload_error)?,
             None => Value::Null,
         };
+        let trace = self.state.services.observe.outgoing(task);
         Ok(json!({
             "run_id": task.run,
             "node": task.node,
@@ -215,6 +216,8 @@ impl Desk {
             "definition": task.definition,
             "lease": HumanDuration(lease).to_string(),
             "checkpoint": checkpoint,
+            "traceparent": trace.as_ref().map(|trace| &trace.traceparent),
+            "tracestate": trace.as_ref().and_then(|trace| trace.tracestate.as_ref()),
             "timeout": prepared.time_limit(task).map(|limit| HumanDuration(limit).to_string()),
         }))
     }

@@ -73,6 +73,8 @@ fn task_schema() -> Value {
             "workflow": { "type": "string" },
             "definition": { "type": "string", "description": "The hash of the run's definition" },
             "lease": { "type": "string", "description": "How long the claim lasts without a heartbeat" },
+            "traceparent": { "type": ["string", "null"], "description": "To be passed on with calls (W3C trace context)" },
+            "tracestate": { "type": ["string", "null"], "description": "To be passed on beside it" },
             "timeout": { "type": ["string", "null"], "description": "How long the call may take" },
         },
     })

@@ -195,7 +195,7 @@ async fn settle(state: &ServerState, claim: ClaimRef, outcome: TaskOutcome) -> R
 }
 
 async fn apply(state: &ServerState, claim: &ClaimRef, outcome: TaskOutcome) -> Result<(), Problem> {
-    let said = word(&outcome);
+    let said = outcome.as_str();
     let settlement = Settlement { claim: claim.clone(), outcome };
     let (settled, _) = state.engine.hot().step(vec![settlement], &Want::nothing("api".into())).await?;
     if settled.first() != Some(&Settled::Applied) {
@@ -203,16 +203,12 @@ async fn apply(state: &ServerState, claim: &ClaimRef, outcome: TaskOutcome) -> R
         return Err(why_not(state, claim).await?);
     }
     state.metrics.settled(said);
+    if let Some(held) = state.held.get(claim) {
+        let took = state.engine.clock().now().since(held.since);
+        state.metrics.executed(&held.task.queue, said, took);
+    }
     state.held.forget(claim);
     Ok(())
-}
-
-fn word(outcome: &TaskOutcome) -> &'static str {
-    match outcome {
-        TaskOutcome::Succeeded(_) => "succeeded",
-        TaskOutcome::Failed(_) => "failed",
-        _ => "released",
-    }
 }
 
 /// Why a claim does not count. Nothing has changed.
