@@ -6,8 +6,6 @@ use switchyard_runtime::RunView;
 
 use crate::problem::Problem;
 
-pub(crate) use switchyard_api::plain;
-
 pub(crate) fn event(event: &Event) -> Result<Value, Problem> {
     Ok(serde_json::to_value(switchyard_api::Event::of(event)?)?)
 }

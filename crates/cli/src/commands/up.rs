@@ -118,8 +118,14 @@ fn tell_where(address: SocketAddr, keys: bool, settings: &Settings) {
         "  curl http://{address}/v1/runs {key}-H 'content-type: application/json' \\\n    -d '{{\"workflow\": {{\"name\": \
          \"hi\", \"nodes\": {{\"a\": {{\"type\": \"transform\", \"value\": \"Hello!\"}}}}}}}}'"
     ));
-    output::tell(&format!("  {}", settings.command("runs list")));
+    output::tell(&format!("  switchyard runs list{}", flag(address, settings)));
     output::tell("Ctrl-C stops it");
+}
+
+/// What commands have to be told to come here: nothing, where they come anyway.
+fn flag(address: SocketAddr, settings: &Settings) -> String {
+    let own = format!("http://{address}");
+    if settings.server.as_str() == own { String::new() } else { format!(" --server {own}") }
 }
 
 /// Requests first: they may still need the store.

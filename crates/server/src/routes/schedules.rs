@@ -8,10 +8,10 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchyard_api::ScheduleView;
 use switchyard_core::Timestamp;
 use switchyard_core::schedule::{CatchUp, Overlap, Schedule, TICKS_MAX, Timetable};
 use switchyard_core::yard::Acceptance;
-use switchyard_lang::duration::HumanDuration;
 use switchyard_runtime::EngineError;
 use switchyard_store::ScheduleRecord;
 
@@ -291,8 +291,6 @@ fn timetable(record: &ScheduleRecord) -> Result<Timetable, Problem> {
 
 /// A schedule as clients see it: as they would put it, and where it stands.
 async fn document(state: &ServerState, record: &ScheduleRecord) -> Result<Value, Problem> {
-    let mut shown = serde_json::to_value(record)?;
-    shown["input"] = state.engine.payloads().load(&record.schedule.input).await?;
-    shown["jitter"] = HumanDuration(record.schedule.jitter).to_string().into();
-    Ok(shown)
+    let input = state.engine.payloads().load(&record.schedule.input).await?;
+    Ok(serde_json::to_value(ScheduleView::of(record.clone(), input))?)
 }
