@@ -1,9 +1,9 @@
 //! The `switchyard` command.
 //!
 //! - [`cli`]: what can be typed; every command's own arguments are in its file under [`commands`]
-//! - [`drive`]: a run carried to its end in this process, with progress and Ctrl-C
+//! - [`drive`]: a run followed to its end, with progress and Ctrl-C
 //! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
-//! - [`store`]: the data folder, opened to change something or to look
+//! - [`place`]: where commands act, a server or a data folder; [`store`]: opening the folder
 //! - [`flags`], [`settings`]: what is set; [`logging`], [`observe`]: who is told what happens
 
 mod cli;
@@ -15,6 +15,7 @@ mod input;
 mod logging;
 mod observe;
 mod output;
+mod place;
 mod progress;
 mod settings;
 mod store;

@@ -4,7 +4,6 @@
 use std::io::IsTerminal;
 use std::ops::Deref;
 
-use switchyard_core::RunId;
 use switchyard_settings::{Environment, Given, Loaded, Refused, Sources};
 
 use crate::errors::Failure;
@@ -49,11 +48,6 @@ impl Settings {
     /// Whether somebody is there to be asked.
     pub(crate) fn can_ask(&self) -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-    }
-
-    /// The command that carries a run on, as it has to be typed here.
-    pub(crate) fn resume_command(&self, run: RunId) -> String {
-        self.command(&format!("run --resume {run}"))
     }
 
     /// A command that works on the same data folder.

@@ -171,14 +171,14 @@ impl Client {
         request: RequestBuilder,
         repeat: Repeat,
     ) -> Result<T, Error> {
-        self.read(&self.send_for_bytes(request, repeat).await?)
+        self.read(&self.send_for_answer(request, repeat).await?.1)
     }
 
-    pub(crate) async fn send_for_bytes(
+    pub(crate) async fn send_for_answer(
         &self,
         request: RequestBuilder,
         repeat: Repeat,
-    ) -> Result<Bytes, Error> {
+    ) -> Result<(StatusCode, Bytes), Error> {
         let request = request.timeout(REQUEST_WAIT_MAX);
         let mut backoff = Backoff::default();
         let mut tried = 1;
@@ -201,9 +201,9 @@ impl Client {
     pub(crate) fn checked(
         &self,
         answer: Result<(StatusCode, Bytes), reqwest::Error>,
-    ) -> Result<Bytes, Error> {
+    ) -> Result<(StatusCode, Bytes), Error> {
         match answer.map_err(|source| self.unreachable(source))? {
-            (status, bytes) if status.is_success() => Ok(bytes),
+            answer if answer.0.is_success() => Ok(answer),
             (status, bytes) => Err(self.problem(status, &bytes)),
         }
     }

@@ -99,9 +99,17 @@ pub struct EventPage {
 impl Client {
     /// Hands a run in. When this returns, the run is durable and will end.
     pub async fn submit(&self, submission: &Submission) -> Result<RunAt, Error> {
+        self.submit_once(submission).await.map(|(run, _)| run)
+    }
+
+    /// The same, and whether the idempotency key was used before, for this run. Where a try whose answer was lost
+    /// has counted, that is so as well.
+    pub async fn submit_once(&self, submission: &Submission) -> Result<(RunAt, bool), Error> {
         let keyed = submission.body.contains_key("idempotency_key");
         let repeat = if keyed { Repeat::Harmless } else { Repeat::Harmful };
-        self.post(&["v1", "runs"], &submission.body, repeat).await
+        let request = self.request(reqwest::Method::POST, &["v1", "runs"]).json(&submission.body);
+        let (status, bytes) = self.send_for_answer(request, repeat).await?;
+        Ok((self.read(&bytes)?, status == reqwest::StatusCode::OK))
     }
 
     /// Runs, newest first, a page at a time.

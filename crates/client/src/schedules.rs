@@ -70,7 +70,7 @@ impl Client {
     /// Removes a schedule; runs that it started go on.
     pub async fn remove_schedule(&self, name: &str) -> Result<(), Error> {
         let request = self.request(Method::DELETE, &["v1", "schedules", name]);
-        self.send_for_bytes(request, Repeat::Harmful).await.map(drop)
+        self.send_for_answer(request, Repeat::Harmful).await.map(drop)
     }
 
     /// Starts the ticks of a span of time that were not started.

@@ -53,7 +53,7 @@ impl Client {
         });
         let request = self.request(Method::POST, &["v1", "tasks", "claim"]).json(&body);
         let answer = whole(request.timeout(claim.wait + Duration::from_secs(30))).await;
-        list(self.read(&self.checked(answer)?)?, "tasks").map_err(|error| self.strange(error.to_string()))
+        list(self.read(&self.checked(answer)?.1)?, "tasks").map_err(|error| self.strange(error.to_string()))
     }
 
     /// Says that the work goes on, for another lease; hears whether it should.

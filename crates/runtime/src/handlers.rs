@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use switchyard_core::NodeError;
 
 pub use chunks::CHUNK_BYTES_MAX;
-pub use claim::{Beat, Cancellation, ClaimError, HeldClaim};
+pub use claim::{Beat, Cancellation, ClaimError, HeldClaim, Stopped};
 pub use context::{HandlerCall, HandlerContext, idempotency_key};
 
 /// What a `function` node calls.

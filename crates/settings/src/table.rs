@@ -61,7 +61,11 @@ settings! {
         default: Some("127.0.0.1:7070")
     };
 
-    /// The server that commands talk to, if one answers there.
+    /// The server that commands talk to, if one answers there; `none` for the data folder in any case.
+    ///
+    /// Whichever of the two was named more expressly counts: a flag more than the environment, that more than this
+    /// file. A server that was named less expressly than the folder is used only if it works on that very folder; one
+    /// that was named more expressly has to answer.
     server: ServerUrl = {
         key: "server",
         env: "SWITCHYARD_SERVER",

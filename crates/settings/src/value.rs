@@ -229,6 +229,9 @@ impl Value for LogFormat {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerUrl(String);
 
+/// For whoever wants none.
+const NO_SERVER: &str = "none";
+
 impl ServerUrl {
     pub fn as_str(&self) -> &str {
         &self.0
@@ -236,9 +239,12 @@ impl ServerUrl {
 }
 
 impl Value for ServerUrl {
-    const EXPECTED: &'static str = "an address such as `http://127.0.0.1:7070`";
+    const EXPECTED: &'static str = "an address such as `http://127.0.0.1:7070`, or `none`";
 
     fn parse(text: &str) -> Result<Self, BadValue> {
+        if text == NO_SERVER {
+            return Ok(Self(text.to_owned()));
+        }
         let bare = text.trim_end_matches('/');
         let host = bare.strip_prefix("http://").or_else(|| bare.strip_prefix("https://"));
         match host {

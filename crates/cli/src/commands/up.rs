@@ -42,7 +42,8 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     let listener = bind(settings.listen).await?;
     let address = listener.local_addr().unwrap_or(settings.listen);
     let yard = store::open_for_workers(settings).await?;
-    drive::tell_recovered(&yard, 0);
+    drive::tell_damaged(&yard);
+    drive::tell_others(yard.recovered().runs);
     let mut trouble = yard.work();
     let keys = !args.no_auth && yard.engine().keys().any().await?;
     tell_where(address, keys, settings);

@@ -9,6 +9,7 @@ fn every_value_is_shown_with_where_it_came_from() {
         "server = \"http://127.0.0.1:9\"\n\n[worker]\nslots = 4\ngrace = \"90s\"\n",
     )]);
     let mut command = yard.command(&["config", "--log-format", "json", "-v"]);
+    command.env_remove("SWITCHYARD_SERVER");
     command.env("SWITCHYARD_SLOTS", "8").env("SWITCHYARD_API_KEY", "hush").env("SWITCHYARD_LISTEN", "");
     assert_transcript!(transcript(&command.output().unwrap()), @r#"
         exit 0

@@ -1,7 +1,9 @@
 //! The claim behind a call: what a handler can say about it while it works.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -66,5 +68,36 @@ impl Cancellation {
     pub fn listen(&self) -> &CancellationToken {
         self.listened_to.store(true, Ordering::Relaxed);
         &self.token
+    }
+}
+
+/// How work ended that may be asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped<T> {
+    /// Nobody asked.
+    Ended(T),
+    /// It was asked, and came to an end of its own.
+    WhenAsked(T),
+    /// It was asked, and did not listen or took too long.
+    Dropped,
+}
+
+impl Cancellation {
+    /// Carries work on until it ends, or for `grace` after it was asked to stop. Work that does not listen has none:
+    /// it is dropped where it awaits.
+    pub async fn carry<T>(&self, work: impl Future<Output = T>, grace: Duration) -> Stopped<T> {
+        let mut work = pin!(work);
+        tokio::select! {
+            biased;
+            answer = &mut work => return Stopped::Ended(answer),
+            () = self.requested() => {}
+        }
+        if !self.is_listened_to() {
+            return Stopped::Dropped;
+        }
+        match tokio::time::timeout(grace, work).await {
+            Ok(answer) => Stopped::WhenAsked(answer),
+            Err(_) => Stopped::Dropped,
+        }
     }
 }

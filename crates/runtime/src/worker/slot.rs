@@ -1,6 +1,5 @@
 //! One slot: settle what is done, claim what is next, execute it; wait only when there is nothing.
 
-use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use tracing::{Instrument, Span};
 use super::here::{ClaimHere, Held};
 use super::keeper::Holding;
 use super::pool::Shared;
-use crate::handlers::Cancellation;
+use crate::handlers::Stopped;
 use crate::kinds::STORE_UNAVAILABLE;
 
 /// How long to wait after the store did not answer.
@@ -57,12 +56,15 @@ impl Slot {
         let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
         let held = self.hold(claim.clone());
         let begun = tokio::time::Instant::now();
-        let executing = super::execute::execute(&self.shared.services, &task, &held);
-        let mut work = pin!(executing.instrument(self.span(&task)));
+        let work = super::execute::execute(&self.shared.services, &task, &held);
+        let work = work.instrument(self.span(&task));
         let outcome = tokio::select! {
             biased;
-            outcome = &mut work => outcome,
-            () = held.cancellation.requested() => self.stop(work, &held.cancellation).await,
+            ended = held.cancellation.carry(work, self.shared.stop_grace) => match ended {
+                Stopped::Ended(outcome) | Stopped::WhenAsked(outcome @ TaskOutcome::Succeeded(_)) => outcome,
+                // Whatever it says went wrong: it was told to stop.
+                Stopped::WhenAsked(_) | Stopped::Dropped => TaskOutcome::Cancelled,
+            },
             () = self.shared.hand_back.cancelled() => TaskOutcome::HandedBack,
         };
         self.holding.put_down();
@@ -82,27 +84,6 @@ impl Slot {
         let Shared { hot, services, want, .. } = &*self.shared;
         let (hot, payloads) = (hot.clone(), services.payloads.clone());
         Held { cancellation, claim: Arc::new(ClaimHere { hot, payloads, claim, lease: want.lease }) }
-    }
-
-    /// A handler that listens may come to an end of its own; any other is dropped where it awaits.
-    async fn stop(
-        &self,
-        work: Pin<&mut impl Future<Output = TaskOutcome>>,
-        cancellation: &Cancellation,
-    ) -> TaskOutcome {
-        if !cancellation.is_listened_to() {
-            return TaskOutcome::Cancelled;
-        }
-        tokio::select! {
-            biased;
-            outcome = work => match outcome {
-                TaskOutcome::Succeeded(output) => TaskOutcome::Succeeded(output),
-                // Whatever it says went wrong: it was told to stop.
-                _ => TaskOutcome::Cancelled,
-            },
-            () = tokio::time::sleep(self.shared.stop_grace) => TaskOutcome::Cancelled,
-            () = self.shared.hand_back.cancelled() => TaskOutcome::Cancelled,
-        }
     }
 
     /// A store that cannot keep a result is no failure of the node that made it: the node is done again later.

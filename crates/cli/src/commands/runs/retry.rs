@@ -2,11 +2,11 @@
 
 use switchyard_core::RunId;
 
-use crate::drive::{self, How};
+use crate::drive::{self, How, Since};
 use crate::errors::Failure;
 use crate::flags::WorkArgs;
-use crate::settings::{self, Settings};
-use crate::store;
+use crate::place::{self, Opening};
+use crate::settings::Settings;
 
 /// Start a failed or cancelled run over from what failed, and follow it to its end
 #[derive(Debug, clap::Args)]
@@ -27,13 +27,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let yard = store::open_existing(settings).await?;
-    drive::tell_recovered(&yard, 0);
-    yard.engine().retry(args.run, &settings::user()).await?;
+    let mut place = place::find(settings).await?;
+    place.open(Opening { create: false }).await?;
+    drive::tell_others(place.taken_up());
+    let before = place.run(args.run, None).await?.last_seq;
+    place.retry(args.run).await?;
     let how = How { settings, json: args.json };
     if args.detach {
-        drive::detach(yard, args.run, how).await
+        drive::detach(&mut *place, args.run, how).await
     } else {
-        drive::to_end(yard, args.run, how).await
+        drive::to_end(&mut *place, args.run, Since::Event(before + 1), how).await
     }
 }
