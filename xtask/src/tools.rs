@@ -1,11 +1,13 @@
 //! What the tests need besides a Rust toolchain. Missing tools are installed with the system's package client.
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
 /// The program to look for, and the package that has it.
-const NEEDED: [(&str, &str); 1] = [("python3", "python3")];
+const NEEDED: [(&str, &str); 3] =
+    [("python3", "python3"), ("redis-server", "redis-server"), ("postgres", "postgresql")];
 
 pub(crate) fn install() -> anyhow::Result<()> {
     let missing: Vec<&str> =
@@ -13,23 +15,35 @@ pub(crate) fn install() -> anyhow::Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    apt_get(&["update", "--quiet"])?;
-    apt_get(&[&["install", "--yes", "--quiet"], missing.as_slice()].concat())
+    apt_get(&["update", "--quiet"], &missing)?;
+    apt_get(
+        &[&["install", "--yes", "--quiet", "--no-install-recommends"], missing.as_slice()].concat(),
+        &missing,
+    )
 }
 
 fn is_there(program: &str) -> bool {
+    answers(program)
+        || fs::read_dir("/usr/lib/postgresql").is_ok_and(|versions| {
+            // Debian keeps the programs of each version of Postgres in a folder of their own, not in the path.
+            versions.flatten().any(|version| version.path().join("bin").join(program).exists())
+        })
+}
+
+fn answers(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-fn apt_get(args: &[&str]) -> anyhow::Result<()> {
-    let status = Command::new("apt-get")
-        .args(args)
-        .status()
-        .context("the tests need python3, and there is no apt-get to install it with")?;
+fn apt_get(args: &[&str], missing: &[&str]) -> anyhow::Result<()> {
+    let needed = missing.join(", ");
+    let status =
+        Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").status().with_context(
+            || format!("the tests need {needed}, and there is no apt-get to install it with"),
+        )?;
     if !status.success() {
-        bail!("`apt-get {}` failed; the tests need python3", args.join(" "));
+        bail!("`apt-get {}` failed; the tests need {needed}, install it or run this as root", args.join(" "));
     }
     Ok(())
 }

@@ -209,7 +209,12 @@ fn after(kind: &EventKind) -> Option<EventKind> {
             output: Payload::null(),
             error: Some(run_error()),
         },
-        E::ChildEnded { .. } => return None,
+        E::ChildEnded { .. } => E::NodeCheckpointed { node, value: Payload::from_value(&json!({"page": 7})) },
+        E::NodeCheckpointed { .. } => {
+            let chunks = vec![Payload::from_value(&json!("Hel")), Payload::from_value(&json!("lo"))];
+            E::NodeChunks { node, attempt: 2, chunks }
+        }
+        E::NodeChunks { .. } => return None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use switchyard_core::run::{Accepted, EndStatus, EventKind, ParentLink, RunStatus};
 use switchyard_core::{Hash, RunId};
-use switchyard_store::{Archive, RunFilter, RunRecord};
+use switchyard_store::{Archive, RunFilter, RunRecord, Unfinished};
 
 use crate::Backend;
 use crate::fixtures::{
@@ -132,7 +132,7 @@ async fn a_retried_run_has_neither<B: Backend>(backend: &B) {
     let row = archive.run(history.run).await.unwrap().unwrap();
     assert_eq!((row.status, row.ended_at, row.error), (RunStatus::Running, None, None));
     assert_eq!(row.last_seq, 5);
-    assert_eq!(archive.unfinished().await.unwrap(), [history.run]);
+    assert_eq!(archive.unfinished().await.unwrap(), [Unfinished { run: history.run, last_seq: 5 }]);
 }
 
 async fn the_list_is_newest_first_in_pages<B: Backend>(backend: &B) {
@@ -210,7 +210,9 @@ async fn unfinished_is_oldest_first<B: Backend>(backend: &B) {
     ] {
         History::of(run_id(n)).put(&*archive, kinds).await;
     }
-    assert_eq!(archive.unfinished().await.unwrap(), [0, 1, 3, 4, 5].map(run_id));
+    let expected = [(0, 1), (1, 1), (3, 2), (4, 2), (5, 3)];
+    let expected = expected.map(|(n, last_seq)| Unfinished { run: run_id(n), last_seq });
+    assert_eq!(archive.unfinished().await.unwrap(), expected);
 }
 
 async fn listed(archive: &dyn Archive, filter: &RunFilter) -> Vec<RunId> {

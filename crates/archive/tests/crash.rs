@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use switchyard_archive::DataFolder;
 use switchyard_archive_conformance::fixtures::{History, accepted, node_started, node_succeeded, run_id};
 use switchyard_core::RunId;
-use switchyard_store::{Archive, StoreError};
+use switchyard_store::{Archive, StoreError, Unfinished};
 
 const LANES: u32 = 20;
 
@@ -32,7 +32,7 @@ async fn what_was_acknowledged_survives_kill_9() {
         }
         let unfinished = archive.unfinished().await.unwrap();
         assert!(unfinished.len() >= acknowledged.len());
-        for run in unfinished {
+        for Unfinished { run, .. } in unfinished {
             let events = archive.events(run, 0, usize::MAX).await.unwrap();
             assert!(events.iter().map(|event| event.seq).eq(1..=events.len() as u64), "without gaps");
             assert_eq!((events.len() as u64 - 1) % STEP, 0, "whole appends");

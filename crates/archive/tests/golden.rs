@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use switchyard_archive_conformance::fixtures::{every_kind, every_wait};
 use switchyard_core::run::EventKind;
 
-const NEWEST: &str = "events.0001.jsonl";
+const NEWEST: &str = "events.0002.jsonl";
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")

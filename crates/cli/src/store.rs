@@ -1,6 +1,5 @@
 //! Opening the data folder: alone, to change something, or beside another process, to look.
 
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use switchyard_embedded::{Embedded, Options};
@@ -12,39 +11,27 @@ use crate::settings::Settings;
 
 const ELSEWHERE: &str = "say where the runs are with --data DIR or SWITCHYARD_DATA";
 
-/// How tasks are executed in this process
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct WorkArgs {
-    /// Let `command` nodes run programs on this machine
-    #[arg(long)]
-    pub(crate) allow_commands: bool,
-
-    /// Tasks executed at once
-    #[arg(long, value_name = "N")]
-    pub(crate) slots: Option<NonZeroUsize>,
-}
-
 /// Takes the folder for this process, and makes it if it is not there.
-pub(crate) async fn open(settings: &Settings, work: &WorkArgs) -> Result<Embedded, Failure> {
-    Ok(Embedded::open(options(settings, work)).await?)
+pub(crate) async fn open(settings: &Settings) -> Result<Embedded, Failure> {
+    Ok(Embedded::open(options(settings)).await?)
 }
 
 /// The same, with `function` tasks left to workers outside this process.
-pub(crate) async fn open_for_workers(settings: &Settings, work: &WorkArgs) -> Result<Embedded, Failure> {
-    Ok(Embedded::open(Options { leave_functions: true, ..options(settings, work) }).await?)
+pub(crate) async fn open_for_workers(settings: &Settings) -> Result<Embedded, Failure> {
+    Ok(Embedded::open(Options { leave_functions: true, ..options(settings) }).await?)
 }
 
-fn options(settings: &Settings, work: &WorkArgs) -> Options {
+fn options(settings: &Settings) -> Options {
     let mut options = Options::new(&settings.data);
-    options.allow_commands = work.allow_commands;
-    options.slots = work.slots.map_or(options.slots, NonZeroUsize::get);
+    options.allow_commands = settings.allow_commands;
+    options.slots = settings.slots.get();
     options
 }
 
 /// Takes a folder that must be there: what is asked about can only be in one that was used before.
-pub(crate) async fn open_existing(settings: &Settings, work: &WorkArgs) -> Result<Embedded, Failure> {
+pub(crate) async fn open_existing(settings: &Settings) -> Result<Embedded, Failure> {
     drop(peek(settings)?);
-    open(settings, work).await
+    open(settings).await
 }
 
 /// Looks into the folder, whoever works there.
@@ -74,7 +61,7 @@ pub(crate) async fn once<T>(
     settings: &Settings,
     act: impl AsyncFnOnce(&Engine) -> Result<T, EngineError>,
 ) -> Result<T, Failure> {
-    let yard = open_existing(settings, &WorkArgs::default()).await?;
+    let yard = open_existing(settings).await?;
     let answer = act(yard.engine()).await;
     yard.shut_down(Duration::ZERO).await;
     Ok(answer?)

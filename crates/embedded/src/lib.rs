@@ -12,7 +12,7 @@
 //! # }
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ pub struct Options {
     pub handlers: Handlers,
     /// `function` tasks are left to workers outside this process.
     pub leave_functions: bool,
+    /// How long a handler that listens for requests to stop may take to do so.
+    pub stop_grace: Duration,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -52,6 +54,7 @@ impl Options {
             allow_commands: false,
             handlers: Handlers::with_builtins(),
             leave_functions: false,
+            stop_grace: Duration::from_secs(10),
             clock: Arc::new(SystemClock),
         }
     }
@@ -60,6 +63,7 @@ impl Options {
 /// An open data folder. Nothing runs in it until [`Embedded::work`] is called.
 #[derive(Debug)]
 pub struct Embedded {
+    data: PathBuf,
     engine: Engine,
     recovered: Recovered,
     services: Arc<Services>,
@@ -96,9 +100,11 @@ impl Embedded {
             )
             .map_err(|error| StoreError::unavailable(format!("the HTTP client cannot be set up: {error}")))?
         });
-        let worker = WorkerSettings::embedded(options.slots);
+        let worker =
+            WorkerSettings { stop_grace: options.stop_grace, ..WorkerSettings::embedded(options.slots) };
         let worker = if options.leave_functions { worker.without_functions() } else { worker };
         Ok(Self {
+            data: options.data,
             engine,
             recovered,
             services,
@@ -106,6 +112,11 @@ impl Embedded {
             stop: CancellationToken::new(),
             at_work: Mutex::new(None),
         })
+    }
+
+    /// What its folder is called, wherever it is mounted.
+    pub fn id(&self) -> Option<String> {
+        folder_id(&self.data)
     }
 
     pub fn engine(&self) -> &Engine {
@@ -151,6 +162,11 @@ impl Embedded {
 pub fn keys(data: impl Into<PathBuf>) -> Result<ApiKeys, StoreError> {
     let archive = DataFolder::archive_for_keys(data)?;
     Ok(ApiKeys::new(Arc::new(archive), Arc::new(SystemClock)))
+}
+
+/// What a data folder is called, wherever it is mounted; `None` before anybody has worked in it.
+pub fn folder_id(data: &Path) -> Option<String> {
+    DataFolder::id(data)
 }
 
 /// What can be read in a data folder while another process works in it.

@@ -23,10 +23,10 @@ pub mod worker;
 
 pub use catalog::Catalog;
 pub use engine::{
-    Engine, EngineError, Follow, Fork, Forked, History, NodeView, Pass, PatchReport, PatchRequest, Recovered,
-    RunView, Submission,
+    Engine, EngineError, Follow, Fork, Forked, History, Pass, PatchRequest, Recovered, Submission,
 };
-pub use handlers::{Handler, HandlerContext, Handlers};
+pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};
 pub use keys::{ApiKeys, NewApiKey};
 pub use payloads::Payloads;
+pub use switchyard_api::{NodeView, PatchReport, PatchView, RunView};
 pub use worker::{WorkerPool, WorkerSettings};

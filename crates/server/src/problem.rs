@@ -178,6 +178,7 @@ impl From<Refusal> for Problem {
             Refusal::WrongStatus { .. } => "wrong_status",
             Refusal::NotPending => "not_pending",
             Refusal::TooManySignals(_) => "too_many_signals",
+            Refusal::TooManyChunks(_) => "too_many_chunks",
             Refusal::StaleVersion { .. } => "stale_version",
             Refusal::NodeStarted(_) => "node_started",
             Refusal::NothingToRetry => "nothing_to_retry",
@@ -200,7 +201,7 @@ impl From<StoreError> for Problem {
             StoreError::Unknown { kind: "schedule", .. } => Self::not_found("unknown_schedule", error),
             StoreError::Unknown { .. } => Self::internal("missing", &error),
             StoreError::Refused(refusal) => refusal.into(),
-            StoreError::Corrupt(_) => Self::internal("damaged", &error),
+            StoreError::Diverged { .. } | StoreError::Corrupt(_) => Self::internal("damaged", &error),
         }
     }
 }

@@ -38,6 +38,8 @@ pub struct ServerState {
     pub(crate) limits: Limits,
     /// Waited for at the end. WebSockets are among them: they outlive the requests that they began as.
     pub(crate) connections: TaskTracker,
+    /// What the store is called, for clients that mean one in particular.
+    pub(crate) store: Option<Arc<str>>,
     /// Streams and long polls end when this is cancelled.
     pub(crate) stop: CancellationToken,
 }
@@ -56,6 +58,7 @@ impl ServerState {
             access,
             limits,
             connections: TaskTracker::new(),
+            store: None,
             stop: CancellationToken::new(),
         }
     }
@@ -67,5 +70,11 @@ impl ServerState {
     /// Whom it lets in. A server on an address that other machines can reach wants keys whatever is set here.
     pub fn with_access(self, access: Access) -> Self {
         Self { access, ..self }
+    }
+
+    /// Says which store this is.
+    pub fn of_store(mut self, id: Option<String>) -> Self {
+        self.store = id.map(Into::into);
+        self
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{ClaimRef, Event, Run, Settled, Settlement, Task};
+use switchyard_core::run::{ClaimRef, Event, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want, Yard};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
 use switchyard_store::{Archive, Change, Clock, HotStore, Size, StoreError};
@@ -145,6 +145,10 @@ impl HotStore for MemoryStore {
         let mut yard = self.yard.lock();
         let now = self.clock.now();
         Ok(claims.iter().map(|claim| yard.heartbeat(claim, lease, now)).collect())
+    }
+
+    async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<Settled, StoreError> {
+        Ok(self.durably(|yard, now, out| yard.progress(claim, progress, now, out)).await??)
     }
 
     async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError> {

@@ -19,13 +19,16 @@ pub type Ack = BoxFuture<'static, Result<(), StoreError>>;
 /// Where history lives. The rows of runs and approvals are projections of the events, kept by [`Archive::append`].
 #[async_trait]
 pub trait Archive: Send + Sync + 'static {
-    /// Takes events of any runs, in order. Calls are committed in the order in which they are made, many at once;
-    /// an event that is already there (same run and seq) changes nothing. A gap in a run's seq is refused.
+    /// Takes events of any runs, in order. Calls are committed in the order in which they are made, many at once.
+    /// An event that is there already (same run and seq) changes nothing if it says the same; if it says something
+    /// else, the call is refused as [`StoreError::Diverged`]. A gap in a run's seq is refused as
+    /// [`StoreError::Corrupt`]. Of a call that is refused nothing is kept, and other calls go on.
     ///
     /// An empty append is a barrier: it is acknowledged after everything that was handed over before it.
     ///
-    /// Not an `async fn`: the place in the order is taken at the call, not at the first poll. After an error
-    /// nothing further is accepted, because later events may stand on the ones that were lost.
+    /// Not an `async fn`: the place in the order is taken at the call, not at the first poll. After
+    /// [`StoreError::Unavailable`] the events may be handed over again; an archive that is a file of this process
+    /// may take nothing any more instead, because what it has in hand may be worth less than what is on the disk.
     fn append(&self, events: Vec<Event>) -> Ack;
 
     /// Events of a run with `seq > after`, in order, at most `limit`.
@@ -37,7 +40,7 @@ pub trait Archive: Send + Sync + 'static {
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError>;
 
     /// Every run that has not ended, oldest first.
-    async fn unfinished(&self) -> Result<Vec<RunId>, StoreError>;
+    async fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError>;
 
     /// The run that was accepted with this idempotency key, and the hash of its body.
     async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError>;
@@ -113,20 +116,28 @@ pub trait Archive: Send + Sync + 'static {
 }
 
 /// A run as a list shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     pub run_id: RunId,
     pub workflow: Arc<str>,
     pub workflow_version: Option<u32>,
     pub definition: Hash,
     pub status: RunStatus,
-    #[serde(serialize_with = "time::rfc3339::serialize")]
+    #[serde(with = "time::rfc3339")]
     pub accepted_at: Timestamp,
-    #[serde(serialize_with = "time::rfc3339::option::serialize")]
+    #[serde(with = "time::rfc3339::option")]
     pub ended_at: Option<Timestamp>,
     pub parent: Option<RunId>,
     pub error: Option<RunError>,
     /// The seq of its newest event here.
+    pub last_seq: u64,
+}
+
+/// A run that has not ended, and how much of its history is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    pub run: RunId,
+    /// The seq of its newest event.
     pub last_seq: u64,
 }
 
@@ -149,12 +160,12 @@ pub struct Page<T> {
     pub next: Option<RunId>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowRecord {
     pub name: String,
     pub version: u32,
     pub definition: Hash,
-    #[serde(serialize_with = "time::rfc3339::serialize")]
+    #[serde(with = "time::rfc3339")]
     pub created_at: Timestamp,
 }
 

@@ -23,6 +23,10 @@ pub enum StoreError {
     #[error(transparent)]
     Refused(#[from] switchyard_core::run::Refusal),
 
+    /// Somebody else wrote another history of this run: what was handed over was made from a state that is outdated.
+    #[error("event {seq} of {run} differs from the one that is archived")]
+    Diverged { run: RunId, seq: u64 },
+
     /// What is stored contradicts itself. Never repaired silently.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),

@@ -12,7 +12,7 @@ mod hot;
 
 pub use archive::{
     Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, RunFilter, RunRecord,
-    ScheduleRecord, WorkflowRecord,
+    ScheduleRecord, Unfinished, WorkflowRecord,
 };
 pub use cas::Cas;
 pub use clock::{Clock, ManualClock, SystemClock};

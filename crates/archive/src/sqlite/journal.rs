@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement, params};
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
-use switchyard_store::WorkflowRecord;
+use switchyard_store::{StoreError, WorkflowRecord};
 
 use super::{keys, project, read, schedules};
 
@@ -48,14 +48,21 @@ pub(super) enum Answer {
 pub(super) enum Failure {
     /// The disk or the file.
     Sqlite(rusqlite::Error),
-    /// What we were told does not fit what is stored: a bug above us.
-    Contradiction(String),
+    /// What we were told does not fit what is stored. Nothing is wrong with the file.
+    Refused(StoreError),
+}
+
+impl Failure {
+    /// A bug above us.
+    pub(super) fn contradiction(what: String) -> Self {
+        Self::Refused(StoreError::Corrupt(what))
+    }
 }
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            Some(ErrorCode::ConstraintViolation) => Self::Contradiction(error.to_string()),
+            Some(ErrorCode::ConstraintViolation) => Self::contradiction(error.to_string()),
             _ => Self::Sqlite(error),
         }
     }
@@ -65,14 +72,14 @@ impl From<read::Unread> for Failure {
     fn from(unread: read::Unread) -> Self {
         match unread {
             read::Unread::Sqlite(e) => Self::Sqlite(e),
-            read::Unread::Store(e) => Self::Contradiction(e.to_string()),
+            read::Unread::Store(e) => Self::Refused(e),
         }
     }
 }
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        Self::Contradiction(format!("an event cannot be written as JSON: {error}"))
+        Self::contradiction(format!("an event cannot be written as JSON: {error}"))
     }
 }
 
@@ -105,8 +112,7 @@ impl<'c> Journal<'c> {
         self.last_no
     }
 
-    /// All of it or nothing, durable at return. After an error this journal must not be used: what it remembers
-    /// of runs was rolled back.
+    /// All of it or nothing, durable at return.
     pub(super) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Failure>,
@@ -119,6 +125,8 @@ impl<'c> Journal<'c> {
         });
         if done.is_err() {
             self.last_no = before;
+            // What is remembered of runs was rolled back.
+            self.active.clear();
             // SQLite has rolled back by itself if the disk was full; then this says so, and that is all right.
             let _ = self.conn.execute_batch("ROLLBACK");
         }
@@ -152,10 +160,10 @@ impl<'c> Journal<'c> {
         };
         let last_seq = row.map_or(0, |row| row.last_seq);
         if event.seq <= last_seq {
-            return Ok(());
+            return self.compare(event);
         }
         if event.seq != last_seq + 1 {
-            return Err(Failure::Contradiction(format!(
+            return Err(Failure::contradiction(format!(
                 "event {} of {} came after event {last_seq}",
                 event.seq, event.run
             )));
@@ -165,7 +173,7 @@ impl<'c> Journal<'c> {
             (Some(row), kind) if !matches!(kind, EventKind::RunAccepted(_)) => row.no,
             _ => {
                 let what = format!("{} is event {} of {}", event.kind.name(), event.seq, event.run);
-                return Err(Failure::Contradiction(what));
+                return Err(Failure::contradiction(what));
             }
         };
         self.insert(no, event)?;
@@ -177,12 +185,21 @@ impl<'c> Journal<'c> {
         Ok(())
     }
 
+    /// An event that is there already says the same, or the history that it belongs to is another one.
+    fn compare(&self, event: &Event) -> Result<(), Failure> {
+        let stored = read::events(self.conn, event.run, event.seq - 1, 1)?;
+        if stored.first() == Some(event) {
+            return Ok(());
+        }
+        Err(Failure::Refused(StoreError::Diverged { run: event.run, seq: event.seq }))
+    }
+
     fn insert(&mut self, run_no: i64, event: &Event) -> Result<(), Failure> {
         self.body.clear();
         serde_json::to_writer(&mut self.body, &event.kind)?;
         // Text and not a blob, so that people and SQLite's JSON functions can read it.
         let body = std::str::from_utf8(&self.body)
-            .map_err(|e| Failure::Contradiction(format!("an event is not UTF-8: {e}")))?;
+            .map_err(|e| Failure::contradiction(format!("an event is not UTF-8: {e}")))?;
         self.last_no = self.insert_event.insert(params![
             run_no,
             event.seq.cast_signed(),

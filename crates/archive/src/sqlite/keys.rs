@@ -66,7 +66,7 @@ fn record(row: &Row<'_>) -> Answer<ApiKeyRecord> {
 pub(super) fn change_beside(path: &Path, wanted: &Change) -> Result<bool, StoreError> {
     let conn = connect(path, Access::Write(&Options::default())).map_err(|e| cannot_open(path, &e))?;
     change(&conn, wanted).map_err(|failure| match failure {
-        Failure::Contradiction(what) => StoreError::Corrupt(what),
+        Failure::Refused(error) => error,
         Failure::Sqlite(error) => {
             StoreError::unavailable(format!("cannot write to {}: {}", path.display(), sentence(&error, path)))
         }

@@ -27,7 +27,7 @@ use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
     Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, Page, RunFilter, RunRecord, ScheduleRecord,
-    StoreError, WorkflowRecord,
+    StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::folder::FolderLock;
@@ -189,7 +189,7 @@ impl Archive for SqliteArchive {
         self.readers.ask(move |conn| read::runs(conn, &filter)).await
     }
 
-    async fn unfinished(&self) -> Result<Vec<RunId>, StoreError> {
+    async fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError> {
         self.readers.ask(read::unfinished).await
     }
 

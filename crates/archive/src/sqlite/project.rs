@@ -37,8 +37,8 @@ pub(super) fn accept(conn: &Connection, event: &Event, accepted: &Accepted) -> R
 /// The hot store lets a key in only once, so a second run with it is a bug that should name itself.
 fn taken_key(failure: Failure, event: &Event, accepted: &Accepted) -> Failure {
     match (failure, &accepted.idempotency) {
-        (Failure::Contradiction(what), Some(idempotency)) => Failure::Contradiction(format!(
-            "{} was accepted with idempotency key `{}`, which another run has: {what}",
+        (Failure::Refused(why), Some(idempotency)) => Failure::contradiction(format!(
+            "{} was accepted with idempotency key `{}`, which another run has ({why})",
             event.run, idempotency.key
         )),
         (failure, _) => failure,
@@ -77,6 +77,8 @@ pub(super) fn follow(conn: &Connection, run_no: i64, event: &Event) -> Result<()
         | E::NodeWaiting { .. }
         | E::NodeWoken { .. }
         | E::NodeReleased { .. }
+        | E::NodeCheckpointed { .. }
+        | E::NodeChunks { .. }
         | E::ChildStarted { .. }
         | E::ChildEnded { .. } => Ok(()),
     }

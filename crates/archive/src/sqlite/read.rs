@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, ToSql, params};
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
-    ApprovalFilter, ApprovalRecord, Page, RunFilter, RunRecord, StoreError, WorkflowRecord,
+    ApprovalFilter, ApprovalRecord, Page, RunFilter, RunRecord, StoreError, Unfinished, WorkflowRecord,
 };
 use tokio::sync::Semaphore;
 
@@ -163,10 +163,13 @@ pub(super) fn runs(conn: &Connection, filter: &RunFilter) -> Answer<Page<RunReco
     Ok(Page { items, next })
 }
 
-pub(super) fn unfinished(conn: &Connection) -> Answer<Vec<RunId>> {
-    let sql = "SELECT id FROM runs
+pub(super) fn unfinished(conn: &Connection) -> Answer<Vec<Unfinished>> {
+    let sql = "SELECT id, (SELECT max(seq) FROM events WHERE run_no = runs.no) AS last_seq FROM runs
                WHERE status IN ('queued', 'running', 'paused', 'closing', 'compensating') ORDER BY id";
-    list(conn, sql, [], |row| parsed(row, "id"))
+    list(conn, sql, [], |row| {
+        let last_seq = row.get::<_, i64>("last_seq")?.cast_unsigned();
+        Ok(Unfinished { run: parsed(row, "id")?, last_seq })
+    })
 }
 
 pub(super) fn by_idempotency_key(conn: &Connection, key: &str) -> Answer<Option<(RunId, Hash)>> {

@@ -106,23 +106,39 @@ impl Desk {
         while let Ok(first) = self.inbox.recv() {
             let group = self.gather(first);
             match write_group(&mut journal, &group) {
-                Ok(answers) => {
-                    for (job, answer) in group.into_iter().zip(answers) {
-                        if let Answer::Workflow(record) = &answer {
-                            self.newest.learn(record);
-                        }
-                        // Nobody may be waiting any more; what is written stays written.
-                        let _ = job.ack.send(Ok(answer));
-                    }
-                }
-                Err(failure) => {
-                    let why = self.explain(&failure, journal.last_no());
-                    tracing::error!(error = %why, "the archive takes no more");
-                    refuse_all(group, &why);
-                    return Err(why);
-                }
+                Ok(answers) => self.acknowledge(group, answers),
+                Err(Failure::Refused(_)) => self.write_one_by_one(&mut journal, group)?,
+                Err(Failure::Sqlite(e)) => return Err(self.give_up(&e, &journal, group)),
             }
             checkpoint::if_due(&self.conn);
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&self, group: Vec<Job>, answers: Vec<Answer>) {
+        for (job, answer) in group.into_iter().zip(answers) {
+            if let Answer::Workflow(record) = &answer {
+                self.newest.learn(record);
+            }
+            // Nobody may be waiting any more; what is written stays written.
+            let _ = job.ack.send(Ok(answer));
+        }
+    }
+
+    /// Something in the group does not fit what is stored: whoever sent it is told, and nobody else is concerned.
+    fn write_one_by_one(&self, journal: &mut Journal<'_>, group: Vec<Job>) -> Result<(), StoreError> {
+        let mut left = group.into_iter();
+        while let Some(job) = left.next() {
+            match write_group(journal, std::slice::from_ref(&job)) {
+                Ok(answers) => self.acknowledge(vec![job], answers),
+                Err(Failure::Refused(why)) => {
+                    tracing::warn!(error = %why, "the archive refused what does not fit");
+                    refuse_all(vec![job], &why);
+                }
+                Err(Failure::Sqlite(e)) => {
+                    return Err(self.give_up(&e, journal, std::iter::once(job).chain(left).collect()));
+                }
+            }
         }
         Ok(())
     }
@@ -140,7 +156,7 @@ impl Desk {
         group
     }
 
-    /// Later events may stand on those that were lost, so after a failure nothing is taken any more.
+    /// Later events may stand on those that were lost, so after a failed write nothing is taken any more.
     fn refuse(&self, why: &StoreError) {
         let later = StoreError::unavailable(format!("{} takes no more: {why}", self.path.display()));
         while let Ok(job) = self.inbox.recv() {
@@ -148,15 +164,17 @@ impl Desk {
         }
     }
 
-    fn explain(&self, failure: &Failure, last_no: i64) -> StoreError {
-        match failure {
-            Failure::Contradiction(what) => StoreError::Corrupt(what.clone()),
-            Failure::Sqlite(e) => StoreError::unavailable(format!(
-                "cannot write to {}: {}; nothing after event {last_no} was accepted",
-                self.path.display(),
-                sentence(e, &self.path)
-            )),
-        }
+    /// Tells everybody in the group why nothing of it was written.
+    fn give_up(&self, error: &rusqlite::Error, journal: &Journal<'_>, group: Vec<Job>) -> StoreError {
+        let why = StoreError::unavailable(format!(
+            "cannot write to {}: {}; nothing after event {} was accepted",
+            self.path.display(),
+            sentence(error, &self.path),
+            journal.last_no()
+        ));
+        tracing::error!(error = %why, "the archive takes no more");
+        refuse_all(group, &why);
+        why
     }
 }
 

@@ -47,13 +47,17 @@ pub(crate) struct ListArgs {
 pub(crate) struct RevokeArgs {
     /// The key's id, as `keys list` shows it
     id: String,
+
+    /// Print `{"id", "revoked"}`
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
         Command::Create(args) => create(&args, &switchyard_embedded::keys(&settings.data)?).await,
         Command::List(args) => list(&args, &store::existing_keys(settings)?).await,
-        Command::Revoke(args) => revoke(&args.id, &store::existing_keys(settings)?).await,
+        Command::Revoke(args) => revoke(&args, &store::existing_keys(settings)?).await,
     }
 }
 
@@ -94,8 +98,13 @@ fn row(record: &ApiKeyRecord) -> [String; 4] {
     ]
 }
 
-async fn revoke(id: &str, keys: &ApiKeys) -> Result<(), Failure> {
-    let word = if keys.revoke(id).await? { "revoked" } else { "was revoked before" };
+async fn revoke(args: &RevokeArgs, keys: &ApiKeys) -> Result<(), Failure> {
+    let id = &args.id;
+    let revoked = keys.revoke(id).await?;
+    if args.json {
+        output::json(&serde_json::json!({ "id": id, "revoked": revoked }))?;
+    }
+    let word = if revoked { "revoked" } else { "was revoked before" };
     output::tell(&format!("{id}: {word}"));
     if !keys.any_live().await? {
         output::hint("no key is left: nobody can use the API until you make one (or start `up --no-auth`)");

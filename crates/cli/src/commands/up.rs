@@ -10,12 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::drive::{self, Signals};
 use crate::errors::Failure;
+use crate::flags::{ServeArgs, WorkArgs};
 use crate::output;
 use crate::settings::Settings;
-use crate::store::{self, WorkArgs};
-
-/// How long tasks that are running may go on once we stop; then they are handed back.
-const GRACE: Duration = Duration::from_secs(5);
+use crate::store;
 
 /// Serve the API and work on runs, until Ctrl-C or SIGTERM
 ///
@@ -27,33 +25,35 @@ Examples:
   switchyard up --listen 127.0.0.1:8080 --data /var/lib/switchyard
   curl -d '{\"workflow\": \"hello\"}' -H 'content-type: application/json' http://127.0.0.1:7070/v1/runs")]
 pub(crate) struct Args {
-    /// The address to serve on; port 0 is any that is free
-    #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:7070", value_name = "ADDRESS")]
-    listen: SocketAddr,
+    #[command(flatten)]
+    _serve: ServeArgs,
 
     /// Let everybody on this machine in, although there are API keys
     #[arg(long)]
     no_auth: bool,
 
     #[command(flatten)]
-    work: WorkArgs,
+    _work: WorkArgs,
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
     refuse_strangers(args, settings).await?;
     allow_many_connections();
     let mut signals = Signals::listen()?;
-    let listener = bind(args.listen).await?;
-    let address = listener.local_addr().unwrap_or(args.listen);
-    let yard = store::open_for_workers(settings, &args.work).await?;
-    drive::tell_recovered(&yard, 0);
+    let listener = bind(settings.listen).await?;
+    let address = listener.local_addr().unwrap_or(settings.listen);
+    let yard = store::open_for_workers(settings).await?;
+    drive::tell_damaged(&yard);
+    drive::tell_others(yard.recovered().runs);
     let mut trouble = yard.work();
     let keys = !args.no_auth && yard.engine().keys().any().await?;
     tell_where(address, keys, settings);
 
     let stop = CancellationToken::new();
     let access = if args.no_auth { Access::Anybody } else { Access::UntilKeysExist };
-    let state = ServerState::new(yard.engine().clone(), yard.services().clone()).with_access(access);
+    let state = ServerState::new(yard.engine().clone(), yard.services().clone())
+        .with_access(access)
+        .of_store(yard.id());
     let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
     let answer = tokio::select! {
         _ = signals.next() => Ok(()),
@@ -63,7 +63,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     output::tell("stopping: requests are finished, tasks handed back");
     stop.cancel();
     tokio::select! {
-        () = leave(yard, serving) => {}
+        () = leave(yard, serving, settings.worker_grace) => {}
         exit = signals.next() => std::process::exit(exit as i32),
     }
     answer
@@ -71,7 +71,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
 
 /// Whoever can reach the API and has a key, or needs none, can do anything with it.
 async fn refuse_strangers(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let listen = args.listen;
+    let listen = settings.listen;
     if listen.ip().is_loopback() {
         return Ok(());
     }
@@ -112,9 +112,9 @@ fn tell_where(address: SocketAddr, keys: bool, settings: &Settings) {
 }
 
 /// Requests first: they may still need the store.
-async fn leave(yard: Embedded, serving: tokio::task::JoinHandle<()>) {
+async fn leave(yard: Embedded, serving: tokio::task::JoinHandle<()>, grace: Duration) {
     if let Err(error) = serving.await {
         tracing::error!(%error, "the server ended badly");
     }
-    yard.shut_down(GRACE).await;
+    yard.shut_down(grace).await;
 }

@@ -28,6 +28,8 @@ pub struct Task {
     pub rounds: u32,
     /// What those runs came to, the last time; `None` where one was never started.
     pub children: Option<Vec<Child>>,
+    /// What an earlier holder of this node has kept.
+    pub checkpoint: Option<Payload>,
 }
 
 /// The result of a node, as another node's expressions see it.
@@ -85,6 +87,7 @@ impl Run {
             reads: spec.reads.iter().map(|&read| self.reading(read)).collect(),
             rounds: node.rounds,
             children,
+            checkpoint: node.said.as_ref().and_then(|said| said.checkpoint.clone()),
         }
     }
 

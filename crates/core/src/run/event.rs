@@ -97,6 +97,17 @@ pub enum EventKind {
     NodeCancelled {
         node: Arc<str>,
     },
+    /// Its worker has kept how far it is.
+    NodeCheckpointed {
+        node: Arc<str>,
+        value: Payload,
+    },
+    /// Output as it comes. A reader lets go of what an attempt has streamed when the node starts again.
+    NodeChunks {
+        node: Arc<str>,
+        attempt: u32,
+        chunks: Vec<Payload>,
+    },
     ApprovalDecided {
         node: Arc<str>,
         approval: ApprovalId,
@@ -350,6 +361,8 @@ impl EventKind {
             Self::NodeWoken { .. } => "node_woken",
             Self::NodeReleased { .. } => "node_released",
             Self::NodeCancelled { .. } => "node_cancelled",
+            Self::NodeCheckpointed { .. } => "node_checkpointed",
+            Self::NodeChunks { .. } => "node_chunks",
             Self::ApprovalDecided { .. } => "approval_decided",
             Self::ChildStarted { .. } => "child_started",
             Self::ChildEnded { .. } => "child_ended",
@@ -368,6 +381,8 @@ impl EventKind {
             | Self::NodeWoken { node }
             | Self::NodeReleased { node, .. }
             | Self::NodeCancelled { node }
+            | Self::NodeCheckpointed { node, .. }
+            | Self::NodeChunks { node, .. }
             | Self::ApprovalDecided { node, .. }
             | Self::ChildStarted { node, .. }
             | Self::ChildEnded { node, .. } => Some(node),

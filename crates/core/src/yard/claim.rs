@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::queue::{BANDS, Token};
 use super::*;
-use crate::run::{Settled, Settlement, Task};
+use crate::run::{ClaimRef, Progress, Refusal, Settled, Settlement, Task};
 
 /// What a worker asks for.
 #[derive(Clone, Debug)]
@@ -46,6 +46,18 @@ impl Yard {
         }
         // A run that is not here has ended: whatever is said about it comes too late.
         self.act(run, now, out, |run, changes| run.settle(settlement, now, changes)).unwrap_or(Settled::Stale)
+    }
+
+    /// Records what the holder of a claim says about it. The lease is left as it is.
+    pub fn progress(
+        &mut self,
+        claim: &ClaimRef,
+        progress: Progress,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> Result<Settled, Refusal> {
+        self.act(claim.run, now, out, |run, changes| run.progress(claim, progress, now, changes))
+            .unwrap_or(Ok(Settled::Stale))
     }
 
     /// Claims up to `want.max` tokens: higher priorities first, then in the order in which they were queued.

@@ -21,11 +21,10 @@ pub use error::EngineError;
 pub use follow::Follow;
 pub use fork::{Fork, Forked};
 pub use history::History;
-pub use patch::{PatchReport, PatchRequest};
+pub use patch::PatchRequest;
 pub use recover::Recovered;
 pub use schedules::Pass;
 pub use submit::Submission;
-pub use view::{NodeView, RunView};
 
 /// The engine over one pair of stores.
 #[derive(Clone)]

@@ -3,6 +3,7 @@
 
 use switchyard_core::RunId;
 use switchyard_core::run::{Event, EventKind, Run, WaitFor};
+use switchyard_store::Unfinished;
 
 use super::{Engine, EngineError};
 
@@ -19,7 +20,7 @@ impl Engine {
     pub async fn recover(&self) -> Result<Recovered, EngineError> {
         let mut recovered = Recovered::default();
         let mut runs: Vec<Run> = Vec::new();
-        for id in self.archive.unfinished().await? {
+        for Unfinished { run: id, .. } in self.archive.unfinished().await? {
             let events = self.history().events(id, 0, None).await?;
             match self.replay(&events).await {
                 Ok(run) => runs.push(run),

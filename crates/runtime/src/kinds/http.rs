@@ -47,7 +47,7 @@ fn request(call: &Call<'_>, spec: &CompiledHttp) -> Result<Request, NodeError> {
     let url = url(call, spec)?;
     let mut headers = headers(call, spec)?;
     if !headers.contains_key(IDEMPOTENCY_KEY) {
-        headers.insert(IDEMPOTENCY_KEY, header_value("idempotency-key", &call.context().idempotency_key)?);
+        headers.insert(IDEMPOTENCY_KEY, header_value("idempotency-key", &call.idempotency_key())?);
     }
     let body = body(call, spec)?;
     if let Some(body) = &body

@@ -10,8 +10,9 @@ use switchyard_lang::{CompiledKind, CompiledNode, ExprError, Program, Scope, Tem
 use switchyard_store::{Archive, Clock, StoreError};
 
 use crate::catalog::CatalogError;
-use crate::handlers::HandlerContext;
+use crate::handlers;
 use crate::payloads::PayloadError;
+use crate::worker::Held;
 use crate::{Catalog, Handlers, Payloads};
 
 mod children;
@@ -88,6 +89,8 @@ pub struct Call<'a> {
     /// `input`, `run`, and the nodes that this one reads.
     pub scope: &'a Scope,
     pub services: &'a Services,
+    /// What a handler can say while it works.
+    pub held: &'a Held,
 }
 
 /// What an execution came to, if it did not fail.
@@ -119,8 +122,8 @@ impl Call<'_> {
         input(self.node, self.scope)
     }
 
-    fn context(&self) -> HandlerContext {
-        HandlerContext::new(self.task.run, self.task.node.clone(), self.task.attempt)
+    fn idempotency_key(&self) -> String {
+        handlers::idempotency_key(self.task.run, &self.task.node)
     }
 
     /// Text that becomes part of the run's history, and so must be short.
@@ -146,7 +149,7 @@ pub(crate) fn expression_error(error: &ExprError) -> NodeError {
     NodeError::permanent("expression", error.to_string())
 }
 
-pub(crate) fn payload_error(error: PayloadError) -> NodeError {
+pub fn payload_error(error: PayloadError) -> NodeError {
     match error {
         PayloadError::TooLarge { .. } => NodeError::permanent("too_large", error.to_string()),
         PayloadError::NotJson(_) => NodeError::permanent("corrupt", error.to_string()),
@@ -172,6 +175,8 @@ fn store_error(error: &StoreError) -> NodeError {
         StoreError::Unknown { .. } | StoreError::UnknownRun(_) | StoreError::Refused(_) => {
             NodeError::permanent("store", error.to_string())
         }
-        StoreError::Corrupt(_) => NodeError::permanent("corrupt", error.to_string()),
+        StoreError::Diverged { .. } | StoreError::Corrupt(_) => {
+            NodeError::permanent("corrupt", error.to_string())
+        }
     }
 }

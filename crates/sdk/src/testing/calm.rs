@@ -3,7 +3,7 @@
 use switchyard_core::run::{NodeState, Run};
 use switchyard_core::{RunId, Timestamp};
 use switchyard_runtime::{Engine, EngineError};
-use switchyard_store::Change;
+use switchyard_store::{Change, Unfinished};
 use tokio::sync::watch;
 
 /// Every unfinished run, and the seq of its newest event.
@@ -44,7 +44,7 @@ pub(super) async fn settle(engine: &Engine) -> Result<Option<Timestamp>, EngineE
 
 async fn look(engine: &Engine) -> Result<Look, EngineError> {
     let mut standing = Standing::new();
-    for id in engine.archive().unfinished().await? {
+    for Unfinished { run: id, .. } in engine.archive().unfinished().await? {
         // Followed before it is looked at, so that no change falls between.
         let news = engine.hot().follow(id);
         match engine.hot().snapshot(id).await? {

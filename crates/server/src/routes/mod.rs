@@ -10,6 +10,7 @@ mod patches;
 mod queues;
 mod runs;
 mod schedules;
+mod server;
 mod socket;
 pub(crate) mod tasks;
 mod workflows;
@@ -35,6 +36,7 @@ pub(crate) fn api() -> Api {
     tasks::register(&mut api);
     queues::register(&mut api);
     keys::register(&mut api);
+    server::register(&mut api);
     health::register(&mut api);
     metrics::register(&mut api);
     api

@@ -17,7 +17,6 @@ use crate::api::Api;
 use crate::extract::{Body, OptionalBody, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
-use crate::wire;
 
 /// A change to the graph of a run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -78,7 +77,7 @@ async fn list_patches(
     Segments(run): Segments<String>,
 ) -> Result<Json<Value>, Problem> {
     let run = state.engine.state(run_id(&run)?).await?;
-    let patches = wire::plain(serde_json::to_value(&run.patches)?);
+    let patches = state.engine.history().patches(&run).await?;
     Ok(Json(json!({ "patches": patches })))
 }
 

@@ -1,0 +1,3 @@
+//! Real servers for tests: private, on free ports, in temporary folders, gone with the process that started them.
+
+pub mod postgres;

@@ -1,0 +1,224 @@
+//! A Postgres of the test's own. It needs the Debian package `postgresql`, or `initdb` and `postgres` in the path.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
+
+const SCRIPT: &str = include_str!("postgres.sh");
+
+/// Whether commits reach the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// As in production: for measuring.
+    On,
+    /// Faster, and as safe as long as the machine itself does not stop.
+    Off,
+}
+
+/// A server, stopped and removed when this is dropped or the process ends.
+#[derive(Debug)]
+pub struct Postgres {
+    programs: PathBuf,
+    folder: TempDir,
+    port: u16,
+    sync: Sync,
+    /// None while it is stopped.
+    keeper: Option<Child>,
+}
+
+/// The server that all tests of this process share. Each takes a schema of its own: [`fresh_schema`].
+pub fn shared() -> &'static Postgres {
+    static SHARED: OnceLock<Postgres> = OnceLock::new();
+    SHARED.get_or_init(|| Postgres::start(Sync::Off))
+}
+
+/// A name for a schema that no other test uses. Whoever opens an archive in it makes the schema.
+pub fn fresh_schema() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl Postgres {
+    /// A server of its own, for a test that stops it or measures it.
+    pub fn start(sync: Sync) -> Self {
+        let programs = programs();
+        let folder = tempfile::Builder::new().prefix("switchyard-postgres-").tempdir().expect("a folder");
+        if let Some((user, group)) = postgres_user() {
+            chown(folder.path(), Some(user), Some(group)).expect("the folder is ours to give away");
+        }
+        init(&programs, folder.path());
+        let mut server = Self { programs, folder, port: free_port(), sync, keeper: None };
+        server.launch();
+        server
+    }
+
+    /// Where it listens, for any client.
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// The same server through its Unix socket.
+    pub fn socket_url(&self) -> String {
+        format!("postgres://postgres@/postgres?host={}&port={}", self.folder.path().display(), self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Ends it in order. Connections are closed, what was committed is kept.
+    pub fn stop(&mut self) {
+        self.end("stop");
+    }
+
+    /// Ends it at once, as a crash does.
+    pub fn crash(&mut self) {
+        self.end("crash");
+    }
+
+    /// Starts what was stopped, on the same port with the same data.
+    pub fn start_again(&mut self) {
+        assert!(self.keeper.is_none(), "the server runs");
+        self.launch();
+    }
+
+    fn end(&mut self, how: &str) {
+        let Some(mut keeper) = self.keeper.take() else { return };
+        let mut stdin = keeper.stdin.take().expect("stdin is a pipe");
+        writeln!(stdin, "{how}").expect("the keeper listens");
+        keeper.wait().expect("the keeper ends");
+    }
+
+    fn launch(&mut self) {
+        // Somebody else may have taken the port since it was free.
+        for _ in 0..5 {
+            match self.try_launch() {
+                Ok(keeper) => return self.keeper = Some(keeper),
+                Err(log) if log.contains("Address already in use") => self.port = free_port(),
+                Err(log) => panic!("Postgres did not start:\n{log}"),
+            }
+        }
+        panic!("Postgres found no free port");
+    }
+
+    fn try_launch(&self) -> Result<Child, String> {
+        let folder = self.folder.path();
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(SCRIPT).arg("postgres.sh").arg(folder);
+        command.args(as_postgres()).arg(self.programs.join("postgres"));
+        command.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
+        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        for setting in self.settings() {
+            command.args(["-c", setting]);
+        }
+        // A group of its own: Ctrl-C is for the tests, which then take the server with them.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut keeper = command.spawn().expect("sh is there");
+        let log = keeper.stderr.take().expect("stderr is a pipe");
+        match wait_until_ready(log) {
+            Ok(()) => Ok(keeper),
+            Err(log) => {
+                drop(keeper.stdin.take());
+                Err(log)
+            }
+        }
+    }
+
+    fn settings(&self) -> &'static [&'static str] {
+        match self.sync {
+            Sync::On => &["max_connections=200"],
+            Sync::Off => {
+                &["max_connections=200", "fsync=off", "synchronous_commit=off", "full_page_writes=off"]
+            }
+        }
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // The folder is removed right after this.
+        self.crash();
+    }
+}
+
+/// Reads the log until the server takes connections, and keeps reading it, so that it never blocks on its log.
+fn wait_until_ready(log: ChildStderr) -> Result<(), String> {
+    let mut log = BufReader::new(log);
+    let mut seen = String::new();
+    loop {
+        let begin = seen.len();
+        match log.read_line(&mut seen) {
+            Ok(0) | Err(_) => return Err(seen),
+            Ok(_) if seen[begin..].contains("ready to accept connections") => break,
+            Ok(_) => {}
+        }
+    }
+    std::thread::spawn(move || log.read_to_end(&mut Vec::new()));
+    Ok(())
+}
+
+fn init(programs: &Path, folder: &Path) {
+    let mut command = if as_postgres().is_empty() {
+        Command::new(programs.join("initdb"))
+    } else {
+        let mut command = Command::new(as_postgres()[0]);
+        command.args(&as_postgres()[1..]).arg(programs.join("initdb"));
+        command
+    };
+    command.arg("-D").arg(folder.join("data"));
+    command.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
+    let done = command.current_dir(folder).output().expect("initdb can be started");
+    assert!(done.status.success(), "initdb failed:\n{}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+}
+
+/// Where `initdb` and `postgres` are: the newest version that Debian has, or the path.
+fn programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions
+        .map(|version| version.path().join("bin"))
+        .filter(|bin| bin.join("initdb").exists() && bin.join("postgres").exists())
+        .max_by_key(|bin| version_of(bin));
+    if let Some(bin) = newest {
+        return bin;
+    }
+    let in_path = Command::new("initdb").arg("--version").output().is_ok_and(|done| done.status.success());
+    assert!(in_path, "this test needs Postgres: install the Debian package `postgresql`");
+    PathBuf::new()
+}
+
+fn version_of(bin: &Path) -> Option<u32> {
+    bin.parent()?.file_name()?.to_str()?.parse().ok()
+}
+
+/// Postgres refuses to run as root.
+fn as_postgres() -> &'static [&'static str] {
+    match postgres_user() {
+        Some(_) => &["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"],
+        None => &[],
+    }
+}
+
+/// The user and group to run as, if we are root.
+fn postgres_user() -> Option<(u32, u32)> {
+    let id = |args: &[&str]| -> Option<u32> {
+        let done = Command::new("id").args(args).output().ok()?;
+        String::from_utf8(done.stdout).ok()?.trim().parse().ok()
+    };
+    if id(&["-u"]) != Some(0) {
+        return None;
+    }
+    let user = id(&["-u", "postgres"]).zip(id(&["-g", "postgres"]));
+    Some(user.expect("as root, Postgres needs a user `postgres`: the Debian package `postgresql` makes one"))
+}
