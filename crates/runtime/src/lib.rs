@@ -22,7 +22,7 @@ pub mod worker;
 pub use catalog::Catalog;
 pub use engine::{
     Engine, EngineError, Follow, Fork, Forked, History, NodeView, Pass, PatchReport, PatchRequest, Recovered,
-    RunView, Submission,
+    Retained, RunView, Submission,
 };
 pub use handlers::{Handler, HandlerContext, Handlers};
 pub use payloads::Payloads;

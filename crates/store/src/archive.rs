@@ -123,13 +123,14 @@ pub struct Retention {
     /// How many, the latest ends first. Runs that another run started are not counted: they go with it.
     pub keep_runs: Option<u64>,
     /// How long a payload stays in the CAS after it was put and after nothing mentions it any more. What is being
-    /// submitted, forked or taken from the cache is not mentioned yet, so this must be longer than that takes.
+    /// submitted, forked or taken from the cache is not mentioned yet, nor are events that are still on their way
+    /// here: this must be longer than any of that takes.
     pub payload_grace: Duration,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { keep_for: None, keep_runs: None, payload_grace: Duration::from_secs(3600) }
+        Self { keep_for: None, keep_runs: None, payload_grace: Duration::from_secs(24 * 3600) }
     }
 }
 
