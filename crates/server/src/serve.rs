@@ -10,13 +10,10 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{ServerState, router};
+use crate::{Access, ServerState, router};
 
 /// How long a request's headers may take: whoever sends them byte by byte is cut off.
 const HEADERS_WAIT_MAX: Duration = Duration::from_secs(15);
-
-/// How long requests under way may take to end once we stop.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// After `accept` failed, which it does when there are too many open files.
 const AFTER_TROUBLE: Duration = Duration::from_millis(100);
@@ -24,7 +21,9 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(100);
 /// Serves until `shutdown` resolves; then no connection is taken, streams and long polls end, and requests under
 /// way are finished.
 pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Future<Output = ()>) {
-    let stop = state.stop.clone();
+    let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    let state = if loopback { state } else { state.with_access(Access::Keys) };
+    let (stop, sockets, grace) = (state.stop.clone(), state.sockets.clone(), state.limits.grace);
     let router = router(state);
     let connections = GracefulShutdown::new();
     let mut shutdown = pin!(shutdown);
@@ -42,7 +41,9 @@ pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Fut
     }
     drop(listener);
     stop.cancel();
-    if tokio::time::timeout(GRACE, connections.shutdown()).await.is_err() {
+    sockets.close();
+    let all_ended = async { tokio::join!(connections.shutdown(), sockets.wait()) };
+    if tokio::time::timeout(grace, all_ended).await.is_err() {
         tracing::warn!("some requests did not end in time and are given up");
     }
 }
@@ -54,7 +55,7 @@ fn attend(stream: TcpStream, router: Router, connections: &GracefulShutdown) {
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WAIT_MAX);
     let service = TowerToHyperService::new(router);
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
     let connection = connections.watch(connection);
     tokio::spawn(async move {
         // Connections break; that is the client's business.

@@ -6,9 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{ClaimRef, Event, Run, Settled, Settlement, Task};
+use switchyard_core::run::{ClaimRef, Event, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want, Yard};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
+use switchyard_observe::Observe;
 use switchyard_store::{Archive, Change, Clock, HotStore, Size, StoreError};
 use tokio::sync::{Notify, watch};
 
@@ -24,6 +25,7 @@ pub struct MemoryStore {
     idle: IdleWorkers,
     followers: Followers,
     timers: Notify,
+    observe: Observe,
     /// Why the archive took no more. From then on this store is ahead of what is kept, and answers nothing.
     failed: OnceLock<StoreError>,
 }
@@ -44,8 +46,14 @@ impl MemoryStore {
             idle: IdleWorkers::default(),
             followers: Followers::default(),
             timers: Notify::new(),
+            observe: Observe::default(),
             failed: OnceLock::new(),
         }
+    }
+
+    /// Tells somebody what happens.
+    pub fn observed(self, observe: Observe) -> Self {
+        Self { observe, ..self }
     }
 
     /// Changes the yard, journals what that did, and answers once it is durable.
@@ -60,8 +68,8 @@ impl MemoryStore {
             let answer = change(&mut yard, self.clock.now(), &mut events);
             let nudges = yard.take_nudges();
             let written = (!events.is_empty()).then(|| {
-                let news = news(&events);
-                (self.archive.append(events), news)
+                let (news, commit) = (news(&events), self.observe.journalled(&events));
+                (self.archive.append(events), news, commit)
             });
             drop(yard);
             self.idle.wake(&nudges.queues);
@@ -70,8 +78,9 @@ impl MemoryStore {
             }
             (answer, written)
         };
-        if let Some((ack, news)) = written {
+        if let Some((ack, news, commit)) = written {
             self.acknowledged(ack.await)?;
+            commit.durable();
             self.followers.tell(&news);
         }
         Ok(answer)
@@ -121,7 +130,11 @@ impl HotStore for MemoryStore {
     ) -> Result<(Vec<Settled>, Vec<Task>), StoreError> {
         self.durably(|yard, now, out| {
             let settled = settlements.into_iter().map(|one| yard.settle(one, now, out)).collect();
-            (settled, yard.claim(want, now, out))
+            let tasks = yard.claim(want, now, out);
+            for task in &tasks {
+                self.observe.metrics().claimed_step(&task.queue, now.since(task.queued_at));
+            }
+            (settled, tasks)
         })
         .await
     }
@@ -147,6 +160,10 @@ impl HotStore for MemoryStore {
         Ok(claims.iter().map(|claim| yard.heartbeat(claim, lease, now)).collect())
     }
 
+    async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<Settled, StoreError> {
+        Ok(self.durably(|yard, now, out| yard.progress(claim, progress, now, out)).await??)
+    }
+
     async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError> {
         match self.durably(|yard, now, out| yard.command(run, command, now, out)).await? {
             Some(answer) => Ok(answer?),
@@ -163,11 +180,14 @@ impl HotStore for MemoryStore {
     }
 
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError> {
+        self.observe.taken_up(&runs);
         self.durably(|yard, now, out| yard.restore(runs, now, out)).await
     }
 
     async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
-        self.durably(|yard, now, out| (yard.fire_due(now, out), yard.next_timer())).await
+        let fired = self.durably(|yard, now, out| (yard.fire_due(now, out), yard.next_timer())).await?;
+        self.observe.metrics().timers_fired(fired.0);
+        Ok(fired)
     }
 
     async fn timers_changed(&self) {
@@ -175,7 +195,9 @@ impl HotStore for MemoryStore {
     }
 
     async fn reclaim(&self) -> Result<usize, StoreError> {
-        self.durably(|yard, now, out| yard.reclaim(now, out)).await
+        let reclaimed = self.durably(|yard, now, out| yard.reclaim(now, out)).await?;
+        self.observe.metrics().reclaimed(reclaimed);
+        Ok(reclaimed)
     }
 
     async fn in_flight(&self, run: RunId) -> Result<bool, StoreError> {

@@ -4,9 +4,10 @@
 //! - `session`: its connection and statements
 //! - `group`: which calls fit what is stored, and what they change
 //! - `project`: the rows of runs and approvals that follow from events
-//! - `read`, `schedules`, `workflows`, `retain`: the rest, on the pool
+//! - `read`, `schedules`, `workflows`, `keys`, `retain`: the rest, on the pool
 
 mod group;
+mod keys;
 mod project;
 mod read;
 mod retain;
@@ -24,8 +25,8 @@ use async_trait::async_trait;
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApprovalFilter, ApprovalRecord, Archive, Page, Retention, RunFilter, RunRecord, ScheduleRecord,
-    StoreError, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, Page, Retention, RunFilter, RunRecord,
+    ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::pool::Pool;
@@ -149,6 +150,22 @@ impl Archive for PostgresArchive {
 
     async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
         schedules::all(&self.pool).await
+    }
+
+    async fn put_api_key(&self, record: ApiKeyRecord) -> Result<(), StoreError> {
+        keys::put(&self.pool, &record).await
+    }
+
+    async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        keys::all(&self.pool).await
+    }
+
+    async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError> {
+        keys::by_id(&self.pool, id).await
+    }
+
+    async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
+        keys::revoke(&self.pool, id, at).await
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError> {

@@ -72,6 +72,8 @@ impl Standing {
             | E::NodeWaiting { .. }
             | E::NodeWoken { .. }
             | E::NodeReleased { .. }
+            | E::NodeCheckpointed { .. }
+            | E::NodeChunks { .. }
             | E::NodeCancelled { .. }
             | E::ApprovalDecided { .. }
             | E::ChildStarted { .. }

@@ -8,7 +8,7 @@ use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
 use switchyard_store::{Retention, StoreError, WorkflowRecord};
 
-use super::{project, read, retain, schedules};
+use super::{keys, project, read, retain, schedules};
 
 /// Something to make durable.
 #[derive(Debug)]
@@ -19,6 +19,7 @@ pub(super) enum Work {
     Cache { scope: String, key: String, value: Payload, now: Timestamp, expires_at: Timestamp },
     Schedule(schedules::Change),
     Retain { policy: Retention, now: Timestamp, limit: usize },
+    Key(keys::Change),
 }
 
 impl Work {
@@ -26,7 +27,11 @@ impl Work {
     pub(super) fn weight(&self) -> usize {
         match self {
             Self::Append(events) => events.len(),
-            Self::Definition { .. } | Self::Workflow { .. } | Self::Cache { .. } | Self::Schedule(_) => 1,
+            Self::Definition { .. }
+            | Self::Workflow { .. }
+            | Self::Cache { .. }
+            | Self::Schedule(_)
+            | Self::Key(_) => 1,
             // Other work should not wait for what is behind it, too.
             Self::Retain { .. } => usize::MAX,
         }
@@ -151,6 +156,7 @@ impl<'c> Journal<'c> {
                 self.active.clear();
                 return retain::pass(self.conn, policy, *now, *limit).map(Answer::Removed);
             }
+            Work::Key(change) => return keys::change(self.conn, change).map(Answer::Changed),
             Work::Schedule(change) => return schedules::change(self.conn, change).map(Answer::Changed),
         }
         Ok(Answer::Done)

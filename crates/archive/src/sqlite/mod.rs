@@ -8,6 +8,7 @@
 mod checkpoint;
 mod error;
 mod journal;
+mod keys;
 mod migrations;
 mod project;
 mod read;
@@ -26,8 +27,8 @@ use rusqlite::{Connection, OpenFlags};
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApprovalFilter, ApprovalRecord, Archive, Page, Retention, RunFilter, RunRecord, ScheduleRecord,
-    StoreError, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, Page, Retention, RunFilter, RunRecord,
+    ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::folder::FolderLock;
@@ -40,8 +41,16 @@ use writer::Writer;
 #[derive(Debug, Clone)]
 pub struct SqliteArchive {
     readers: Arc<Readers>,
-    /// None when the file was opened for reading only.
-    writer: Option<Arc<Writer>>,
+    writing: Writing,
+}
+
+/// What may be written, and how.
+#[derive(Debug, Clone)]
+enum Writing {
+    Nothing,
+    /// API keys, in a file that another process works on.
+    KeysBeside,
+    Everything(Arc<Writer>),
 }
 
 /// How to open an archive, for those who need to deviate.
@@ -72,25 +81,47 @@ impl SqliteArchive {
         let mut conn = connect(&path, Access::Write(&options)).map_err(|e| cannot_open(&path, &e))?;
         migrations::migrate(&mut conn, &path)?;
         let writer = Writer::start(conn, path.clone(), lock)?;
-        Ok(Self { readers: Arc::new(Readers::new(path)), writer: Some(Arc::new(writer)) })
+        Ok(Self { readers: Arc::new(Readers::new(path)), writing: Writing::Everything(Arc::new(writer)) })
     }
 
     /// Opens an existing file for reading, also while another process writes to it.
     pub fn open_read_only(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let path: Arc<Path> = path.into().into();
+        Self::open_shared(path.into(), Writing::Nothing)
+    }
+
+    /// The same, but API keys can be made and revoked.
+    pub(crate) fn open_for_keys(path: PathBuf) -> Result<Self, StoreError> {
+        Self::open_shared(path, Writing::KeysBeside)
+    }
+
+    fn open_shared(path: PathBuf, writing: Writing) -> Result<Self, StoreError> {
+        let path: Arc<Path> = path.into();
         let conn = connect(&path, Access::Read).map_err(|e| cannot_open(&path, &e))?;
         migrations::check_current(&conn, &path)?;
-        Ok(Self { readers: Arc::new(Readers::new(path)), writer: None })
+        Ok(Self { readers: Arc::new(Readers::new(path)), writing })
     }
 
     async fn change_schedule(&self, change: schedules::Change) -> Result<bool, StoreError> {
         Ok(matches!(self.write(Work::Schedule(change)).await?, Answer::Changed(true)))
     }
 
+    async fn change_key(&self, change: keys::Change) -> Result<bool, StoreError> {
+        if !matches!(self.writing, Writing::KeysBeside) {
+            return Ok(matches!(self.write(Work::Key(change)).await?, Answer::Changed(true)));
+        }
+        let path = self.readers.path().to_owned();
+        let changing = tokio::task::spawn_blocking(move || keys::change_beside(&path, &change));
+        changing.await.unwrap_or_else(|e| Err(StoreError::unavailable(format!("interrupted: {e}"))))
+    }
+
     fn writer(&self) -> Result<&Writer, StoreError> {
-        self.writer.as_deref().ok_or_else(|| {
-            StoreError::unavailable(format!("{} was opened for reading only", self.readers.path().display()))
-        })
+        match &self.writing {
+            Writing::Everything(writer) => Ok(writer),
+            Writing::Nothing | Writing::KeysBeside => {
+                let file = self.readers.path().display();
+                Err(StoreError::unavailable(format!("{file} was opened for reading only")))
+            }
+        }
     }
 
     /// Hands work to the writer; durable at return.
@@ -224,6 +255,23 @@ impl Archive for SqliteArchive {
 
     async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
         self.readers.ask(schedules::all).await
+    }
+
+    async fn put_api_key(&self, record: ApiKeyRecord) -> Result<(), StoreError> {
+        self.change_key(keys::Change::Put(Box::new(record))).await.map(|_| ())
+    }
+
+    async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        self.readers.ask(keys::all).await
+    }
+
+    async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError> {
+        let id = id.to_owned();
+        self.readers.ask(move |conn| keys::by_id(conn, &id)).await
+    }
+
+    async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
+        self.change_key(keys::Change::Revoke { id: id.to_owned(), at }).await
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError> {

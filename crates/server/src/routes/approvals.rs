@@ -12,6 +12,7 @@ use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, StoreErro
 use super::control::{REASON_BYTES_MAX, author};
 use super::runs::{run_at, run_id};
 use crate::ServerState;
+use crate::access::Caller;
 use crate::api::Api;
 use crate::extract::{OptionalBody, Params, Segments, short};
 use crate::openapi;
@@ -94,27 +95,30 @@ async fn show_approval(
 async fn approve_one(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
+    caller: Caller,
     OptionalBody(body): OptionalBody<DecideBody>,
 ) -> Result<Json<Value>, Problem> {
-    decide(&state, &approval, &body, Decision::Approved).await
+    decide(&state, &approval, &caller, &body, Decision::Approved).await
 }
 
 async fn reject_one(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
+    caller: Caller,
     OptionalBody(body): OptionalBody<DecideBody>,
 ) -> Result<Json<Value>, Problem> {
-    decide(&state, &approval, &body, Decision::Rejected).await
+    decide(&state, &approval, &caller, &body, Decision::Rejected).await
 }
 
 async fn decide(
     state: &ServerState,
     approval: &str,
+    caller: &Caller,
     body: &DecideBody,
     decision: Decision,
 ) -> Result<Json<Value>, Problem> {
     let comment = short("comment", &body.comment, REASON_BYTES_MAX)?;
-    let by = author(body.by.as_ref())?;
+    let by = author(body.by.as_ref(), caller)?;
     let run = state.engine.decide(&ApprovalId::new(approval), decision, by, comment).await?;
     run_at(state, run).await
 }
