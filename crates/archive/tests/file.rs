@@ -165,7 +165,11 @@ async fn a_file_from_before_there_were_keys_is_brought_on() {
     history.put(&archive, [accepted(), node_started("a")]).await;
     drop(archive);
     let conn = Connection::open(&path).unwrap();
-    conn.execute_batch("DROP TABLE api_keys; PRAGMA user_version = 3;").unwrap();
+    conn.execute_batch(
+        "DROP TABLE api_keys; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
+         PRAGMA user_version = 2;",
+    )
+    .unwrap();
     drop(conn);
 
     let refused = SqliteArchive::open_read_only(&path).unwrap_err().to_string();
