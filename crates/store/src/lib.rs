@@ -11,8 +11,8 @@ mod error;
 mod hot;
 
 pub use archive::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, RunFilter, RunRecord,
-    ScheduleRecord, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, Retention, RunFilter,
+    RunRecord, ScheduleRecord, Unfinished, WorkflowRecord,
 };
 pub use cas::Cas;
 pub use clock::{Clock, ManualClock, SystemClock};
