@@ -13,7 +13,7 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive::DataFolder;
@@ -21,19 +21,11 @@ use switchyard_core::yard::Limits;
 use switchyard_observe::Observe;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{
-    ApiKeys, Engine, EngineError, Handlers, History, Payloads, Recovered, WorkerPool, WorkerSettings, duties,
+    ApiKeys, Engine, EngineError, Handlers, History, Payloads, Post, Recovered, Station, WorkerSettings,
 };
-use switchyard_store::{Clock, HotStore, Retention, StoreError, SystemClock};
+use switchyard_store::{Clock, Retention, StoreError, SystemClock};
 use switchyard_store_memory::MemoryStore;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-
-/// How often claims of workers outside this process are looked through.
-const RECLAIM_EVERY: Duration = Duration::from_secs(5);
-
-/// How often what is no longer kept is removed.
-const RETAIN_EVERY: Duration = Duration::from_secs(600);
 
 /// How to open a data folder.
 #[derive(Clone, Debug)]
@@ -74,20 +66,10 @@ impl Options {
 #[derive(Debug)]
 pub struct Embedded {
     data: PathBuf,
-    engine: Engine,
+    station: Station,
     recovered: Recovered,
-    services: Arc<Services>,
     worker: WorkerSettings,
     retention: Option<Retention>,
-    stop: CancellationToken,
-    at_work: Mutex<Option<AtWork>>,
-}
-
-/// What [`Embedded::work`] started.
-#[derive(Debug)]
-struct AtWork {
-    pool: WorkerPool,
-    duties: JoinSet<()>,
 }
 
 impl Embedded {
@@ -102,31 +84,11 @@ impl Embedded {
         let hot = Arc::new(hot.observed(observe.clone()));
         let engine = Engine::new(hot, archive, cas, clock).observed(observe.clone());
         let recovered = engine.recover().await?;
-        let services = Arc::new(Services {
-            allow_commands: options.allow_commands,
-            observe,
-            ..Services::new(
-                options.handlers,
-                engine.catalog().clone(),
-                engine.archive().clone(),
-                engine.payloads().clone(),
-                engine.clock().clone(),
-            )
-            .map_err(|error| StoreError::unavailable(format!("the HTTP client cannot be set up: {error}")))?
-        });
+        let station = Station::new(engine, options.handlers, options.allow_commands, observe)?;
         let worker =
             WorkerSettings { stop_grace: options.stop_grace, ..WorkerSettings::embedded(options.slots) };
         let worker = if options.leave_functions { worker.without_functions() } else { worker };
-        Ok(Self {
-            data: options.data,
-            engine,
-            recovered,
-            services,
-            worker,
-            retention: options.retention,
-            stop: CancellationToken::new(),
-            at_work: Mutex::new(None),
-        })
+        Ok(Self { data: options.data, station, recovered, worker, retention: options.retention })
     }
 
     /// What its folder is called, wherever it is mounted.
@@ -135,12 +97,12 @@ impl Embedded {
     }
 
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        self.station.engine()
     }
 
     /// What tasks are executed with; for those who execute some outside this process.
     pub fn services(&self) -> &Arc<Services> {
-        &self.services
+        self.station.services()
     }
 
     /// The unfinished runs that were found.
@@ -150,35 +112,13 @@ impl Embedded {
 
     /// Starts the worker and the duties. Tells what keeps the store from answering, as long as something does.
     pub fn work(&self) -> watch::Receiver<Option<String>> {
-        let hot: Arc<dyn HotStore> = self.engine.hot().clone();
-        let clock = self.engine.clock().clone();
-        let mut duties = JoinSet::new();
-        duties.spawn(duties::keep_time(hot.clone(), clock.clone(), self.stop.clone()));
-        duties.spawn(duties::keep_schedules(self.engine.clone(), self.stop.clone()));
-        duties.spawn(duties::reclaim_forever(hot.clone(), clock, RECLAIM_EVERY, self.stop.clone()));
-        if let Some(policy) = self.retention {
-            duties.spawn(duties::retain_forever(
-                self.engine.clone(),
-                policy,
-                RETAIN_EVERY,
-                self.stop.clone(),
-            ));
-        }
-        let pool = WorkerPool::start(hot, self.services.clone(), &self.worker);
-        let trouble = pool.trouble();
-        *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(AtWork { pool, duties });
-        trouble
+        let worker = Some(self.worker.clone());
+        self.station.work(Post { worker, retention: self.retention, ..Post::default() })
     }
 
     /// Lets tasks finish for `grace`, hands back the rest, and leaves the folder to the next process.
     pub async fn shut_down(self, grace: Duration) {
-        self.stop.cancel();
-        let at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(AtWork { pool, mut duties }) = at_work {
-            pool.shut_down(grace).await;
-            while duties.join_next().await.is_some() {}
-        }
-        self.services.observe.shut_down().await;
+        self.station.shut_down(grace).await;
     }
 }
 

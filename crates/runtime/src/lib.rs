@@ -19,6 +19,7 @@ pub mod ids;
 pub mod keys;
 pub mod kinds;
 pub mod payloads;
+mod station;
 pub mod worker;
 
 pub use catalog::Catalog;
@@ -28,5 +29,6 @@ pub use engine::{
 pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};
 pub use keys::{ApiKeys, NewApiKey};
 pub use payloads::Payloads;
+pub use station::{Post, Station};
 pub use switchyard_api::{NodeView, PatchReport, PatchView, RunView};
 pub use worker::{WorkerPool, WorkerSettings};

@@ -1,0 +1,112 @@
+//! A process's part in moving runs: its worker, if it has one, and its duties.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use switchyard_observe::Observe;
+use switchyard_store::{Retention, StoreError};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::kinds::Services;
+use crate::{Engine, EngineError, Handlers, WorkerPool, WorkerSettings, duties};
+
+/// How often claims of workers that may have gone silent are looked through.
+const RECLAIM_EVERY: Duration = Duration::from_secs(5);
+
+/// How often what is no longer kept is removed.
+const RETAIN_EVERY: Duration = Duration::from_secs(600);
+
+/// What a station does besides the duties that every store needs.
+#[derive(Debug, Default)]
+pub struct Post {
+    pub worker: Option<WorkerSettings>,
+    /// What is kept of runs that have ended; all of it, if not given.
+    pub retention: Option<Retention>,
+    /// Duties of a store's own; they end with [`Station::stopping`].
+    pub further: JoinSet<()>,
+}
+
+/// Nothing runs until [`Station::work`] is called.
+#[derive(Debug)]
+pub struct Station {
+    engine: Engine,
+    services: Arc<Services>,
+    stop: CancellationToken,
+    at_work: Mutex<Option<AtWork>>,
+}
+
+/// What [`Station::work`] started.
+#[derive(Debug)]
+struct AtWork {
+    pool: Option<WorkerPool>,
+    duties: JoinSet<()>,
+}
+
+impl Station {
+    pub fn new(
+        engine: Engine,
+        handlers: Handlers,
+        allow_commands: bool,
+        observe: Observe,
+    ) -> Result<Self, EngineError> {
+        let services = Services::new(
+            handlers,
+            engine.catalog().clone(),
+            engine.archive().clone(),
+            engine.payloads().clone(),
+            engine.clock().clone(),
+        )
+        .map_err(|error| StoreError::unavailable(format!("the HTTP client cannot be set up: {error}")))?;
+        let services = Arc::new(Services { allow_commands, observe, ..services });
+        Ok(Self { engine, services, stop: CancellationToken::new(), at_work: Mutex::new(None) })
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What tasks are executed with; for those who execute some outside this process.
+    pub fn services(&self) -> &Arc<Services> {
+        &self.services
+    }
+
+    /// Cancelled when the station stops: what duties of a store's own are to listen to.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Starts the duties, and a worker if one is wanted. Tells what keeps the store from answering the worker, as long
+    /// as something does.
+    pub fn work(&self, post: Post) -> watch::Receiver<Option<String>> {
+        let (hot, clock) = (self.engine.hot().clone(), self.engine.clock().clone());
+        let (engine, stop) = (&self.engine, &self.stop);
+        let mut duties = post.further;
+        duties.spawn(duties::keep_time(hot.clone(), clock.clone(), stop.clone()));
+        duties.spawn(duties::keep_schedules(engine.clone(), stop.clone()));
+        duties.spawn(duties::reclaim_forever(hot.clone(), clock, RECLAIM_EVERY, stop.clone()));
+        if let Some(policy) = post.retention {
+            duties.spawn(duties::retain_forever(engine.clone(), policy, RETAIN_EVERY, stop.clone()));
+        }
+        let pool = post.worker.map(|worker| WorkerPool::start(hot, self.services.clone(), &worker));
+        let trouble = pool.as_ref().map_or_else(|| watch::channel(None).1, WorkerPool::trouble);
+        *self.at_work.lock() = Some(AtWork { pool, duties });
+        trouble
+    }
+
+    /// Stops claiming, lets tasks finish for `grace`, hands back the rest, and ends the duties.
+    pub async fn shut_down(self, grace: Duration) {
+        let at_work = self.at_work.lock().take();
+        if let Some(AtWork { pool, mut duties }) = at_work {
+            if let Some(pool) = pool {
+                pool.shut_down(grace).await;
+            }
+            // After the worker: what it settles last may need them.
+            self.stop.cancel();
+            while duties.join_next().await.is_some() {}
+        }
+        self.services.observe.shut_down().await;
+    }
+}
