@@ -28,8 +28,16 @@ pub(crate) struct GlobalArgs {
 }
 
 const EVERYWHERE: u8 = Scope::Everywhere as u8;
+const STORES: u8 = Scope::Stores as u8;
+const WORKER: u8 = Scope::Worker as u8;
 const SERVING: u8 = Scope::Serving as u8;
 const WORKING: u8 = Scope::Working as u8;
+
+/// Flags of commands that may look into Redis or Postgres themselves.
+pub(crate) type StoreArgs = Flags<STORES>;
+
+/// Flags of `worker` alone.
+pub(crate) type WorkerArgs = Flags<WORKER>;
 
 /// Flags of commands that serve.
 pub(crate) type ServeArgs = Flags<SERVING>;
@@ -67,7 +75,7 @@ fn arg(setting: &'static Setting, flag: Flag) -> Arg {
     let arg = Arg::new(setting.key).long(flag.long).help(help(setting));
     let arg = match flag.on {
         Scope::Everywhere => arg.global(true).help_heading(HEADING),
-        Scope::Serving | Scope::Working => arg,
+        Scope::Stores | Scope::Serving | Scope::Worker | Scope::Working => arg,
     };
     match flag.value {
         Some(name) => {

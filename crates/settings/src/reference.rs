@@ -78,8 +78,10 @@ fn section(page: &mut String, setting: &Setting) -> fmt::Result {
     if let Some(flag) = setting.flag {
         let on = match flag.on {
             Scope::Everywhere => "every command",
-            Scope::Serving => "`up`",
-            Scope::Working => "`up`, and commands that carry a run to its end themselves",
+            Scope::Stores => "`up`, `api`, `worker`, `migrate` and `keys`",
+            Scope::Serving => "`up` and `api`",
+            Scope::Worker => "`worker`",
+            Scope::Working => "`up`, `worker`, and commands that carry a run to its end themselves",
         };
         writeln!(page, "- flag: `{}`, of {on}", typed(&flag))?;
     }

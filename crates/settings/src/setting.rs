@@ -36,9 +36,13 @@ pub struct Flag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Everywhere,
-    /// `up`
+    /// `up`, `api`, and every other command that may look into Redis or Postgres itself
+    Stores,
+    /// `up` and `api`
     Serving,
-    /// `up`, and every command that carries a run to its end in its own process
+    /// `worker`
+    Worker,
+    /// `up`, `worker`, and every command that carries a run to its end in its own process
     Working,
 }
 

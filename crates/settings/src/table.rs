@@ -53,6 +53,34 @@ settings! {
         default: Some("./switchyard-data")
     };
 
+    /// The Redis that runs in flight live in, instead of this process: `redis://`, `rediss://` (TLS) or
+    /// `redis+unix://`, with user and password if it wants them.
+    ///
+    /// Redis 7 or newer, or Valkey, with `noeviction` and an append-only file.
+    redis: Option<Secret> = {
+        key: "redis.url",
+        env: "REDIS_URL",
+        flag: flag("redis", "URL", Scope::Stores),
+        secret: true
+    };
+
+    /// What every key in Redis begins with, for those who share it with others.
+    redis_prefix: Option<String> = {
+        key: "redis.prefix",
+        env: "SWITCHYARD_REDIS_PREFIX"
+    };
+
+    /// The Postgres that history is kept in, instead of the data folder: `postgres://user:password@host/database`.
+    ///
+    /// Besides what Postgres knows, the URL takes `schema` (`switchyard` if not given), `sslmode` (`disable` or
+    /// `require`) and `sslrootcert`.
+    postgres: Option<Secret> = {
+        key: "postgres.url",
+        env: "DATABASE_URL",
+        flag: flag("postgres", "URL", Scope::Stores),
+        secret: true
+    };
+
     /// The address to serve on; port 0 is any that is free.
     listen: SocketAddr = {
         key: "listen",
@@ -107,6 +135,28 @@ settings! {
         default: Some("64"),
         min: Some("1"),
         max: Some("10000")
+    };
+
+    /// The types of task that a worker takes, such as `http,function`; all of them, if not given.
+    worker_types: Option<String> = {
+        key: "worker.types",
+        env: "SWITCHYARD_WORKER_TYPES",
+        flag: flag("types", "LIST", Scope::Worker)
+    };
+
+    /// What a worker is called in histories; made up, if not given.
+    worker_name: Option<String> = {
+        key: "worker.name",
+        env: "WORKER_POD_NAME"
+    };
+
+    /// How long what a worker holds is its own without a heartbeat. Then another takes it.
+    worker_lease: Duration = {
+        key: "worker.lease",
+        env: "SWITCHYARD_WORKER_LEASE",
+        default: Some("30s"),
+        min: Some("1s"),
+        max: Some("1h")
     };
 
     /// Let `command` nodes run programs on this machine.

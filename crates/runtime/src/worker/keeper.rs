@@ -29,6 +29,10 @@ impl Holding {
         stop
     }
 
+    pub(super) fn is_held(&self) -> bool {
+        self.held.lock().is_some()
+    }
+
     pub(super) fn put_down(&self) {
         *self.held.lock() = None;
     }

@@ -12,6 +12,9 @@ use super::keeper::{Holding, keep_claims};
 use super::slot::Slot;
 use crate::kinds::Services;
 
+/// How often a worker that stops tells how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(30);
+
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
     /// Its name in histories.
@@ -45,6 +48,19 @@ impl WorkerSettings {
         }
     }
 
+    /// For a worker that is a process of its own: what it holds comes back to others when it has been silent for `lease`.
+    pub fn distributed(name: impl Into<Arc<str>>, slots: usize, lease: Duration) -> Self {
+        // Three heartbeats may be lost before the lease is.
+        let keep_every = (lease / 4).min(Duration::from_secs(5));
+        Self { name: name.into(), lease: Some(lease), keep_every, ..Self::embedded(slots) }
+    }
+
+    /// Takes tasks of these types alone.
+    pub fn of_types(mut self, types: &[String]) -> Self {
+        self.queues = types.iter().map(|kind| if kind == "function" { "function*" } else { kind }.into()).collect();
+        self
+    }
+
     /// Leaves `function` tasks to workers outside this process. Built-in functions have a queue of their own.
     pub fn without_functions(mut self) -> Self {
         self.queues = self.queues.iter().filter(|queue| !queue.starts_with("function")).cloned().collect();
@@ -72,6 +88,7 @@ pub(super) struct Shared {
 pub struct WorkerPool {
     shared: Arc<Shared>,
     slots: JoinSet<()>,
+    holdings: Vec<Arc<Holding>>,
     // A set of one: it is stopped even if nobody shuts this pool down.
     keeper: JoinSet<()>,
 }
@@ -106,8 +123,8 @@ impl WorkerPool {
             slots.spawn(Slot::new(shared.clone(), holding.clone()).work());
         }
         let mut keeper = JoinSet::new();
-        keeper.spawn(keep_claims(shared.hot.clone(), holdings, settings.lease, settings.keep_every));
-        Self { shared, slots, keeper }
+        keeper.spawn(keep_claims(shared.hot.clone(), holdings.clone(), settings.lease, settings.keep_every));
+        Self { shared, slots, holdings, keeper }
     }
 
     /// Tells what keeps the store from answering, as long as something does.
@@ -118,13 +135,35 @@ impl WorkerPool {
     /// Stops in order: no further claim; tasks may finish for `grace`; then they are handed back, not lost.
     pub async fn shut_down(mut self, grace: Duration) {
         self.shared.stop.cancel();
-        let finished =
-            tokio::time::timeout(grace, async { while self.slots.join_next().await.is_some() {} }).await;
-        if finished.is_err() {
+        tracing::info!(phase = 1, running = self.running(), "stopping: no further task is claimed");
+        if !self.finish_within(grace).await {
+            tracing::warn!(phase = 2, running = self.running(), "the time is over: what still runs is handed back");
             self.shared.hand_back.cancel();
             while self.slots.join_next().await.is_some() {}
         }
         // Awaited: whoever comes next may need what it holds.
         self.keeper.shutdown().await;
+        tracing::info!(phase = 3, "every task is finished or handed back");
+    }
+
+    /// Whether every slot was done in time. Tells how far it is, for whoever watches a long stop.
+    async fn finish_within(&mut self, grace: Duration) -> bool {
+        let over = tokio::time::Instant::now() + grace;
+        loop {
+            let look_at = over.min(tokio::time::Instant::now() + TELL_EVERY);
+            match tokio::time::timeout_at(look_at, self.slots.join_next()).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return true,
+                Err(_) if look_at == over => return false,
+                Err(_) => {
+                    let left = over.saturating_duration_since(tokio::time::Instant::now());
+                    tracing::info!(phase = 2, running = self.running(), left_s = left.as_secs(), "tasks finish");
+                }
+            }
+        }
+    }
+
+    fn running(&self) -> usize {
+        self.holdings.iter().filter(|holding| holding.is_held()).count()
     }
 }

@@ -1,0 +1,113 @@
+//! Switchyard in many processes: the Redis hot store over a shared archive.
+//!
+//! Every process opens the same pair, takes its part in the duties, and works if it is asked to. Any of them may go at
+//! any moment: what it held comes back to the others when its leases run out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_archive::DataFolder;
+use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
+use switchyard_observe::Observe;
+use switchyard_runtime::kinds::Services;
+use switchyard_runtime::{
+    Engine, EngineError, Handlers, Post, Recovered, Station, WorkerSettings, duties,
+};
+use switchyard_store::{Archive, Cas, Retention, StoreError, SystemClock};
+use switchyard_store_redis::{RedisSettings, RedisStore};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// How often Redis is compared with the archive: how long a run that Redis has lost stands still at most.
+const RECOVER_EVERY: Duration = Duration::from_secs(3);
+
+/// Where history and large payloads are kept.
+#[derive(Clone, Debug)]
+pub enum ArchiveAt {
+    /// For any number of processes.
+    Postgres(Target),
+    /// For one process that has a folder to itself; Redis is still shared with plain workers.
+    Folder(PathBuf),
+}
+
+/// How to open the pair.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub redis: RedisSettings,
+    pub archive: ArchiveAt,
+    /// How tasks are executed here, if they are.
+    pub worker: Option<WorkerSettings>,
+    pub allow_commands: bool,
+    pub handlers: Handlers,
+    /// What is kept of runs that have ended; all of it, if not given.
+    pub retention: Option<Retention>,
+    /// Who is told what happens.
+    pub observe: Observe,
+}
+
+/// A process's hold on Redis and the archive. Nothing runs in it until [`Distributed::work`] is called.
+#[derive(Debug)]
+pub struct Distributed {
+    station: Station,
+    hot: Arc<RedisStore>,
+    recovered: Recovered,
+    worker: Option<WorkerSettings>,
+    retention: Option<Retention>,
+}
+
+impl Distributed {
+    /// Connects to both, and gives Redis whatever the archive says is unfinished and Redis lacks.
+    pub async fn open(options: Options) -> Result<Self, EngineError> {
+        let (archive, cas) = open_archive(&options.archive).await?;
+        let hot = RedisStore::open(options.redis, archive.clone()).await?;
+        let hot = Arc::new(hot.observed(options.observe.clone()));
+        let engine = Engine::new(hot.clone(), archive, cas, Arc::new(SystemClock));
+        let engine = engine.observed(options.observe.clone());
+        let recovered = engine.recover().await?;
+        let station = Station::new(engine, options.handlers, options.allow_commands, options.observe)?;
+        Ok(Self { station, hot, recovered, worker: options.worker, retention: options.retention })
+    }
+
+    pub fn engine(&self) -> &Engine {
+        self.station.engine()
+    }
+
+    /// What tasks are executed with; for those who execute some outside this process.
+    pub fn services(&self) -> &Arc<Services> {
+        self.station.services()
+    }
+
+    /// The unfinished runs that Redis lacked.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// Starts the duties, and the worker if there is to be one. Tells what keeps the store from answering the worker, as
+    /// long as something does.
+    pub fn work(&self) -> watch::Receiver<Option<String>> {
+        let stop = self.station.stopping();
+        let mut further = JoinSet::new();
+        further.spawn(self.hot.clone().ship_forever(stop.clone()));
+        further.spawn(duties::recover_forever(self.engine().clone(), RECOVER_EVERY, stop.clone()));
+        self.station.work(Post { worker: self.worker.clone(), retention: self.retention, further })
+    }
+
+    /// Stops claiming, lets tasks finish for `grace`, hands back the rest, and ends the duties.
+    pub async fn shut_down(self, grace: Duration) {
+        self.station.shut_down(grace).await;
+    }
+}
+
+async fn open_archive(at: &ArchiveAt) -> Result<(Arc<dyn Archive>, Arc<dyn Cas>), StoreError> {
+    match at {
+        ArchiveAt::Postgres(target) => {
+            let archive = PostgresArchive::open(target.clone()).await?;
+            Ok((Arc::new(archive), Arc::new(PostgresCas::open(target.clone()).await?)))
+        }
+        ArchiveAt::Folder(path) => {
+            let folder = DataFolder::open(path)?;
+            Ok((Arc::new(folder.archive()?), Arc::new(folder.cas())))
+        }
+    }
+}
