@@ -9,7 +9,7 @@ use switchyard_core::ir::Ir;
 use switchyard_core::run::{ClaimRef, Event, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want, Yard};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
-use switchyard_store::{Archive, Change, Clock, HotStore, Size, StoreError};
+use switchyard_store::{Archive, Change, Clock, HotStore, Size, StoreError, Unfinished};
 use tokio::sync::{Notify, watch};
 
 use crate::follow::{Followers, news};
@@ -164,6 +164,16 @@ impl HotStore for MemoryStore {
 
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError> {
         self.durably(|yard, now, out| yard.restore(runs, now, out)).await
+    }
+
+    /// One that is here is ahead of the archive, never behind it.
+    async fn lacking(&self, runs: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
+        let yard = self.yard.lock();
+        Ok(runs.iter().map(|unfinished| unfinished.run).filter(|run| yard.run(*run).is_none()).collect())
+    }
+
+    async fn archived(&self) -> Result<(), StoreError> {
+        self.settled().await
     }
 
     async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), StoreError> {

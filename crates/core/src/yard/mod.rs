@@ -9,6 +9,7 @@ mod claim;
 mod command;
 mod gate;
 mod lease;
+mod part;
 mod play;
 mod queue;
 mod restore;
@@ -26,12 +27,14 @@ pub use accept::{Acceptance, NewRun};
 pub use claim::{Want, takes};
 pub use command::Command;
 pub use lease::Standing;
-pub use queue::QueueDepth;
+pub use part::{Berth, GateState, GivenBack, PlayRecord, QueuedToken};
+pub use queue::{QueueDepth, band};
+pub use timer::TimerKey;
 
 use gate::Gate;
 use play::Play;
+use part::Partial;
 use queue::Queue;
-use timer::TimerKey;
 
 /// Graphs that nobody holds any more are forgotten beyond this many.
 const IRS_KEPT: usize = 1_000;
@@ -68,6 +71,8 @@ pub struct Yard {
     /// Never reused: a run can leave, come back for a retry, and find tokens of its former life in a queue.
     generations: u64,
     nudges: Nudges,
+    /// Only where most runs are kept elsewhere.
+    partial: Option<Partial>,
 }
 
 /// Who should look again, since this was last taken.
@@ -153,6 +158,7 @@ impl Yard {
         out: &mut Vec<Event>,
         command: impl FnOnce(&mut Run, &mut Changes) -> R,
     ) -> Option<R> {
+        self.note_missing(id);
         let slot = self.runs.get_mut(&id)?;
         let mut changes = Changes::default();
         let answer = command(&mut slot.run, &mut changes);
@@ -211,6 +217,7 @@ impl Yard {
         id: RunId,
         change: impl FnOnce(&mut Run, &mut Changes),
     ) -> Option<(RunId, Changes)> {
+        self.note_missing(id);
         let slot = self.runs.get_mut(&id)?;
         let mut changes = Changes::default();
         change(&mut slot.run, &mut changes);
