@@ -9,11 +9,10 @@ use switchyard_core::ir::Ir;
 use switchyard_core::run::{ClaimRef, Event, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want, Yard};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
-use switchyard_store::{Archive, Change, Clock, HotStore, Size, StoreError, Unfinished};
+use switchyard_store::{
+    Archive, Change, Clock, Followers, HotStore, IdleWorkers, Size, StoreError, Unfinished, news,
+};
 use tokio::sync::{Notify, watch};
-
-use crate::follow::{Followers, news};
-use crate::idle::IdleWorkers;
 
 /// The in-process hot store.
 pub struct MemoryStore {

@@ -32,8 +32,8 @@ pub use queue::{QueueDepth, band};
 pub use timer::TimerKey;
 
 use gate::Gate;
-use play::Play;
 use part::Partial;
+use play::Play;
 use queue::Queue;
 
 /// Graphs that nobody holds any more are forgotten beyond this many.
