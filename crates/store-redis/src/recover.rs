@@ -40,6 +40,9 @@ impl RedisStore {
 
     /// Takes runs up from their histories. Families stay together: a run that ends by that tells its parent.
     pub(crate) async fn take_up(&self, runs: Vec<Run>) -> Result<(), StoreError> {
+        if runs.len() <= TAKEN_UP_AT_ONCE {
+            return self.take_up_together(runs).await;
+        }
         let mut together: Vec<Run> = Vec::new();
         for family in families(runs) {
             together.extend(family);
@@ -66,6 +69,9 @@ impl RedisStore {
             touch.taken_up.insert(run.id, run.seq);
             touch.gates.extend(run.accepted.concurrency.iter().map(|concurrency| concurrency.key.clone()));
             touch.graphs.extend(planned(run));
+        }
+        if newest.is_empty() {
+            return Ok(());
         }
         self.publish_graphs(&touch.graphs).await?;
         self.decide(touch, |yard, now, out| yard.restore(newest.clone(), now, out)).await

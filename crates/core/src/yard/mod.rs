@@ -227,6 +227,8 @@ impl Yard {
     /// Takes an ended run out: its parent hears of it, and whoever waited for its key is let in.
     fn retire(&mut self, id: RunId, now: Timestamp) -> Vec<(RunId, Changes)> {
         let Some(slot) = self.runs.remove(&id) else { return Vec::new() };
+        // Whoever still has something to tell it comes too late; it is not to be lent for that.
+        self.deny(id);
         self.forget_timers(id, &slot);
         self.forget_leases(id, &slot);
         let run = slot.run;
