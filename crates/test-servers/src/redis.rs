@@ -77,10 +77,19 @@ impl Redis {
 
     /// Starts what was stopped, at the same place with the data that lies there.
     pub fn start_again(&mut self) {
+        self.launch(&["--appendonly", "yes", "--appendfsync", "everysec"]);
+    }
+
+    /// Starts what was stopped with the data of the last `SAVE`, as a stale replica would have it.
+    pub fn start_from_dump(&mut self) {
+        self.launch(&["--appendonly", "no"]);
+    }
+
+    fn launch(&mut self, persistence: &[&str]) {
         assert!(self.keeper.is_none(), "the server runs");
         let mut command = Command::new("sh");
         command.arg("-c").arg(SCRIPT).arg("redis.sh").arg(self.folder.path()).arg("redis-server");
-        command.args(["--port", "0", "--save", "", "--appendonly", "yes", "--appendfsync", "everysec"]);
+        command.args(["--port", "0", "--save", ""]).args(persistence);
         command.arg("--dir").arg(self.folder.path()).arg("--unixsocket").arg(self.socket());
         // A group of its own: Ctrl-C is for the tests, which then take the server with them.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
