@@ -1,6 +1,7 @@
 //! Tasks of this repository: `cargo xtask test` does everything that CI does.
 
 mod licences;
+mod schemathesis;
 mod steps;
 mod tools;
 

@@ -1,11 +1,12 @@
 //! What `cargo xtask test` does, one step after the other.
 
+use std::ffi::OsStr;
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::{licences, tools};
+use crate::{licences, schemathesis, tools};
 
 pub(crate) fn test() -> anyhow::Result<()> {
     let begun = Instant::now();
@@ -16,16 +17,28 @@ pub(crate) fn test() -> anyhow::Result<()> {
     tell("tools");
     tools::install()?;
     cargo("tests", &["test", "--workspace"])?;
+    tell("schemathesis");
+    let program = schemathesis::install()?;
+    cargo_with(
+        "requests that are made up",
+        &schemathesis::TESTS,
+        &[(schemathesis::VARIABLE, program.as_os_str())],
+    )?;
     tell(&format!("everything passed in {} s", begun.elapsed().as_secs()));
     Ok(())
 }
 
 /// All steps share one target folder, so that nothing is built twice for the same purpose.
 fn cargo(step: &str, args: &[&str]) -> anyhow::Result<()> {
+    cargo_with(step, args, &[])
+}
+
+fn cargo_with(step: &str, args: &[&str], environment: &[(&str, &OsStr)]) -> anyhow::Result<()> {
     tell(step);
     let mut command = Command::new(env!("CARGO"));
     // A snapshot that differs is a failure here, not a file to review later.
     command.args(args).env("INSTA_UPDATE", "no").env("CARGO_TERM_COLOR", "never");
+    command.envs(environment.iter().copied());
     let status =
         command.status().with_context(|| format!("`cargo {}` could not be started", args.join(" ")))?;
     if !status.success() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use switchyard_core::error::{NodeError, RunError};
 use switchyard_core::run::*;
-use switchyard_core::{ApprovalId, CasRef, Hash, PatchId, Payload, RunId, Timestamp};
+use switchyard_core::{ApprovalId, CasRef, Hash, PatchId, Payload, RunId, Timestamp, TraceLink};
 use switchyard_store::Archive;
 
 /// When everything here begins.
@@ -142,6 +142,17 @@ pub fn run_error() -> RunError {
     }
 }
 
+/// Acceptances with parts that came later than the others.
+pub fn later_acceptances() -> Vec<EventKind> {
+    let trace = TraceLink {
+        trace: "4bf92f3577b34da6a3ce929d0e0e4736".parse().expect("a trace id"),
+        parent: Some("00f067aa0ba902b7".parse().expect("a span id")),
+        sampled: true,
+        state: Some("congo=t61rcWkgMzE".into()),
+    };
+    vec![accepted_as(Accepted { trace: Some(Arc::new(trace)), ..acceptance() })]
+}
+
 /// One of every kind of event, beginning with the acceptance, with every optional part filled in.
 pub fn every_kind() -> Vec<EventKind> {
     std::iter::successors(Some(full_acceptance()), after).collect()
@@ -161,6 +172,7 @@ fn full_acceptance() -> EventKind {
         parallelism: Some(8),
         parent: Some(ParentLink { run: run_id(1), node: "each".into(), index: 2, depth: 1 }),
         forked_from: Some(ForkOrigin { run: run_id(2), node: "fetch".into() }),
+        trace: None,
         seeds: vec![
             seed("a", SeedEnd::Succeeded(Payload::null())),
             seed("b", SeedEnd::Failed(node_error())),
@@ -209,7 +221,12 @@ fn after(kind: &EventKind) -> Option<EventKind> {
             output: Payload::null(),
             error: Some(run_error()),
         },
-        E::ChildEnded { .. } => return None,
+        E::ChildEnded { .. } => E::NodeCheckpointed { node, value: Payload::from_value(&json!({"page": 7})) },
+        E::NodeCheckpointed { .. } => {
+            let chunks = vec![Payload::from_value(&json!("Hel")), Payload::from_value(&json!("lo"))];
+            E::NodeChunks { node, attempt: 2, chunks }
+        }
+        E::NodeChunks { .. } => return None,
     })
 }
 

@@ -12,6 +12,7 @@
 //! A group is a file here; `all` in it runs its checks, each in a place of its own. The checks are private, so one
 //! that `all` forgets is a compiler warning. They panic, like any test.
 
+pub mod api_keys;
 pub mod append;
 pub mod approvals;
 pub mod cache;
@@ -54,6 +55,7 @@ pub trait CasBackend: Sync {
 
 /// Every group for an archive, one after the other.
 pub async fn run_all<B: Backend>(backend: &B) {
+    api_keys::all(backend).await;
     append::all(backend).await;
     approvals::all(backend).await;
     cache::all(backend).await;
@@ -69,7 +71,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
 #[macro_export]
 macro_rules! archive_tests {
     ($backend:expr) => {
-        $crate::archive_tests!($backend; append approvals cache definitions idempotency reopen runs schedules workflows);
+        $crate::archive_tests!($backend; api_keys append approvals cache definitions idempotency reopen runs schedules workflows);
     };
     ($backend:expr; $($group:ident)*) => {
         $(

@@ -1,4 +1,4 @@
-//! The data folder: `lock`, `switchyard.db` (with its `-wal` and `-shm`), `cas/`.
+//! The data folder: `lock`, `id`, `switchyard.db` (with its `-wal` and `-shm`), `cas/`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -12,6 +12,7 @@ use switchyard_store::StoreError;
 use crate::{DiskCas, Options, SqliteArchive};
 
 const LOCK_FILE: &str = "lock";
+const ID_FILE: &str = "id";
 const ARCHIVE_FILE: &str = "switchyard.db";
 const CAS_FOLDER: &str = "cas";
 
@@ -30,6 +31,7 @@ impl DataFolder {
         fs::create_dir_all(&path).map_err(|e| cannot_use(&path, &plain(&path, &e)))?;
         let lock = FolderLock::take(&path)?;
         sync_name(&path).map_err(|e| cannot_use(&path, &plain(&path, &e)))?;
+        give_id(&path).map_err(|e| cannot_use(&path, &plain(&path.join(ID_FILE), &e)))?;
         Ok(Self { path, lock: Some(Arc::new(lock)) })
     }
 
@@ -44,6 +46,23 @@ impl DataFolder {
             }
             Err(e) => Err(cannot_use(&path, &plain(&path, &e))),
         }
+    }
+
+    /// The archive of a folder, for its API keys: they can be changed while another process works there as well.
+    pub fn archive_for_keys(path: impl Into<PathBuf>) -> Result<SqliteArchive, StoreError> {
+        let path = path.into();
+        match Self::open(&path) {
+            Err(StoreError::InUse { .. }) => SqliteArchive::open_for_keys(path.join(ARCHIVE_FILE)),
+            folder => folder?.archive(),
+        }
+    }
+
+    /// What this folder is called among all folders, wherever it is mounted or moved to. `None` before anybody has
+    /// worked in it.
+    pub fn id(path: &Path) -> Option<String> {
+        let text = fs::read_to_string(path.join(ID_FILE)).ok()?;
+        // Without its newline it may be half written.
+        text.strip_suffix('\n').filter(|id| !id.is_empty()).map(str::to_owned)
     }
 
     pub fn path(&self) -> &Path {
@@ -103,6 +122,14 @@ fn sync_name(folder: &Path) -> io::Result<()> {
         Some(parent) => File::open(parent)?.sync_all(),
         None => Ok(()),
     }
+}
+
+/// Under the lock: nobody else writes it.
+fn give_id(folder: &Path) -> io::Result<()> {
+    if DataFolder::id(folder).is_some() {
+        return Ok(());
+    }
+    fs::write(folder.join(ID_FILE), format!("yard_{:032x}\n", rand::random::<u128>()))
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {

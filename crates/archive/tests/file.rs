@@ -124,3 +124,21 @@ async fn what_waits_shares_one_commit() {
     let commits = transactions_in_log(&fs::read(dir.path().join("switchyard.db-wal")).unwrap());
     assert!((2..100).contains(&commits), "1,001 appends took {commits} commits");
 }
+
+#[tokio::test]
+async fn a_file_from_before_there_were_keys_is_brought_on() {
+    let (_dir, path) = somewhere();
+    let archive = SqliteArchive::open(&path).unwrap();
+    let mut history = History::of(run_id(0));
+    history.put(&archive, [accepted(), node_started("a")]).await;
+    drop(archive);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch("DROP TABLE api_keys; PRAGMA user_version = 2;").unwrap();
+    drop(conn);
+
+    let refused = SqliteArchive::open_read_only(&path).unwrap_err().to_string();
+    assert!(refused.contains("has schema version 2"), "{refused}");
+    let archive = SqliteArchive::open(&path).unwrap();
+    assert_eq!(archive.events(history.run, 0, 10).await.unwrap().len(), 2);
+    assert!(archive.api_keys().await.unwrap().is_empty());
+}

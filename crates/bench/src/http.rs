@@ -6,16 +6,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use futures::future::try_join_all;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Client, Request};
 use serde_json::json;
 
 use crate::Args;
 use crate::report::Figures;
+use crate::sse;
 
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
 
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
-    let client = switchyard_runtime::kinds::http_client().no_proxy().build()?;
+    let mut headers = HeaderMap::new();
+    if let Some(key) = &args.http_key {
+        let mut value = HeaderValue::try_from(format!("Bearer {key}")).context("--http-key is not a key")?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    let client = switchyard_runtime::kinds::http_client().no_proxy().default_headers(headers).build()?;
     let name = register(&client, args).await?;
     let mut figures = Figures::default();
     for connections in CONNECTIONS {
@@ -29,7 +37,7 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
             .with(&format!("c{connections:02}_runs_per_s"), runs.per_second())
             .with_times(&format!("c{connections:02}_run"), &runs.times);
     }
-    Ok(figures)
+    sse::measure(&client, args, figures).await
 }
 
 /// A workflow of one step that does nothing, known to the server by its name.

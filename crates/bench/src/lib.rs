@@ -12,6 +12,7 @@ mod memory;
 mod programs;
 mod queue;
 mod report;
+mod sse;
 mod yard;
 
 use std::path::PathBuf;
@@ -32,7 +33,8 @@ pub enum Workload {
     Queue,
     /// Bytes of memory per active run
     Memory,
-    /// A running server over loopback: submissions per second beside those of /healthz; only if named
+    /// A running server over loopback: submissions per second beside those of /healthz, then one busy run with many
+    /// subscribers; only if named
     Http,
 }
 
@@ -116,6 +118,15 @@ pub struct Args {
     /// http: requests with each number of connections
     #[arg(long, default_value_t = 5_000)]
     pub http_requests: usize,
+    /// http: subscribers to the events of one run
+    #[arg(long, default_value_t = 1_000)]
+    pub http_subscribers: usize,
+    /// http: steps of that run
+    #[arg(long, default_value_t = 200)]
+    pub http_steps: usize,
+    /// http: an API key, if the server wants one
+    #[arg(long, env = "SWITCHYARD_API_KEY", hide_env_values = true, value_name = "KEY")]
+    pub http_key: Option<String>,
 }
 
 /// The stores that can be measured.

@@ -77,6 +77,8 @@ impl Report {
                 ("memory_runs", args.memory_runs),
                 ("memory_steps", args.memory_steps),
                 ("http_requests", args.http_requests),
+                ("http_subscribers", args.http_subscribers),
+                ("http_steps", args.http_steps),
             ]),
             workloads: Vec::new(),
         }

@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    approvals, bench, completions, patch, run, runs, schedules, schema, up, validate, workflows,
+    approvals, bench, completions, config, keys, patch, run, runs, schedules, schema, up, validate, workflows,
 };
-use crate::settings::Settings;
+use crate::flags::GlobalArgs;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -23,7 +23,7 @@ Example:
 #[command(name = "switchyard", version, after_help = EXIT_CODES, propagate_version = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) globals: GlobalArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -44,6 +44,9 @@ pub(crate) enum Command {
     Workflows(workflows::Command),
     #[command(subcommand)]
     Schedules(schedules::Command),
+    Config(config::Args),
+    #[command(subcommand)]
+    Keys(keys::Command),
     Bench(bench::Args),
     Completions(completions::Args),
 }

@@ -3,6 +3,8 @@
 pub(crate) mod approvals;
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod keys;
 pub(crate) mod patch;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -12,36 +14,53 @@ pub(crate) mod up;
 pub(crate) mod validate;
 pub(crate) mod workflows;
 
+use switchyard_api::RunAt;
 use switchyard_core::RunId;
 use switchyard_core::run::RunStatus;
 
 use crate::cli::Command;
 use crate::errors::Failure;
 use crate::output;
+use crate::place::Place;
 use crate::settings::Settings;
 
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
         Command::Up(args) => up::execute(&args, settings).await,
         Command::Run(args) => run::execute(args, settings).await,
-        Command::Validate(args) => validate::execute(&args, settings),
+        Command::Validate(args) => validate::execute(&args),
         Command::Schema(args) => schema::execute(&args),
         Command::Runs(command) => runs::execute(command, settings).await,
         Command::Approvals(command) => approvals::execute(command, settings).await,
         Command::Patch(command) => patch::execute(command, settings).await,
         Command::Workflows(command) => workflows::execute(command, settings).await,
         Command::Schedules(command) => schedules::execute(command, settings).await,
+        Command::Config(args) => config::execute(&args, settings),
+        Command::Keys(command) => keys::execute(command, settings).await,
         Command::Bench(args) => bench::execute(&args).await,
         Command::Completions(args) => completions::execute(&args),
     }
 }
 
 /// Says where a run stands after a command that did not carry it on, and how to.
-fn tell_status(run: RunId, status: RunStatus, settings: &Settings) {
+fn tell_status(at: RunAt, json: bool, place: &dyn Place) -> Result<(), Failure> {
+    let RunAt { run_id: run, status } = at;
+    if json {
+        output::json(&at)?;
+    }
     output::tell(&format!("{run}: {status}"));
-    match status {
-        status if status.is_terminal() => {}
-        RunStatus::Paused => output::hint(&settings.command(&format!("runs resume {run}"))),
-        _ => output::hint(&format!("no worker runs now; carry it on with {}", settings.resume_command(run))),
+    if status == RunStatus::Paused {
+        output::hint(&place.command(&format!("runs resume {run}")));
+    } else if !status.is_terminal() {
+        tell_carry_on(run, place);
+    }
+    Ok(())
+}
+
+/// A folder in which nobody works stands still.
+fn tell_carry_on(run: RunId, place: &dyn Place) {
+    if !place.is_worked_at() {
+        let resume = place.command(&format!("run --resume {run}"));
+        output::hint(&format!("no worker runs now; carry it on with {resume}"));
     }
 }

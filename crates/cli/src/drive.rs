@@ -1,4 +1,5 @@
-//! A run carried to its end in this process: work, progress, Ctrl-C, approvals. Shared by `run`, `retry`, `fork`.
+//! A run followed to its end: progress, Ctrl-C, approvals. In a folder, this process does the work as well; in a
+//! server, that does, and goes on when this process leaves. Shared by `run`, `retry`, `fork`, `watch`.
 
 mod all;
 mod desk;
@@ -8,13 +9,15 @@ mod typed;
 
 use std::time::Duration;
 
+use switchyard_api::RunView;
 use switchyard_core::RunId;
-use switchyard_core::run::{EventKind, Run, RunStatus};
+use switchyard_core::run::RunStatus;
 use switchyard_embedded::Embedded;
 use tokio::sync::watch;
 
 use crate::errors::{Exit, Failure};
 use crate::output;
+use crate::place::Place;
 use crate::progress::Progress;
 use crate::settings::Settings;
 use desk::{Desk, Wake};
@@ -31,78 +34,109 @@ pub(crate) struct How<'a> {
     pub(crate) settings: &'a Settings,
     /// One document instead of the output.
     pub(crate) json: bool,
-    /// A run that needed it needs it again.
-    pub(crate) allow_commands: bool,
 }
 
 impl How<'_> {
     /// The command that carries on `what`: a run, or all.
-    fn resume(&self, what: impl std::fmt::Display) -> String {
-        let allow = if self.allow_commands { " --allow-commands" } else { "" };
-        self.settings.command(&format!("run --resume {what}{allow}"))
+    fn resume(&self, place: &dyn Place, what: impl std::fmt::Display) -> String {
+        // A run that needed it needs it again.
+        let allow = self.settings.allow_commands && !place.is_worked_at();
+        place.command(&format!("run --resume {what}{}", if allow { " --allow-commands" } else { "" }))
     }
 }
 
 /// How it went.
 enum End {
-    Ended(Box<Run>),
+    Ended(Box<RunView>),
     Stopped(Exit),
     /// The store cannot write.
     Trouble(String),
 }
 
-/// Works until `run` has ended, and shows its end.
-pub(crate) async fn to_end(yard: Embedded, run: RunId, how: How<'_>) -> Result<(), Failure> {
+/// From where a run is followed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Since {
+    /// From where it stands.
+    Now,
+    /// From right after one of its events. A server may be far beyond that by now.
+    Event(u64),
+}
+
+/// Works, or lets the server work, until `run` has ended, and shows its end.
+pub(crate) async fn to_end(
+    place: &mut dyn Place,
+    run: RunId,
+    since: Since,
+    how: How<'_>,
+) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
-    let answer = match follow(&yard, run, how, &mut signals).await {
-        Ok(End::Ended(run)) => ending::show(yard.engine().history(), &run, how.json, how.settings).await,
-        Ok(End::Stopped(exit)) => Err(interrupted(exit, &how.resume(run))),
-        Ok(End::Trouble(why)) => Err(trouble(&why, &how.resume(run))),
-        Err(failure) if failure.is_store() => Err(failure.hint(nothing_is_lost(&how.resume(run)))),
+    let answer = match follow(place, run, since, how, &mut signals).await {
+        Ok(End::Ended(view)) => ending::show(*view, how.json, place),
+        Ok(End::Stopped(exit)) if place.is_worked_at() => Err(left(place, run, exit)),
+        Ok(End::Stopped(exit)) => Err(interrupted(exit, &how.resume(place, run))),
+        Ok(End::Trouble(why)) => Err(trouble(&why, &how.resume(place, run))),
+        Err(failure) if failure.is_store() && !place.is_worked_at() => {
+            Err(failure.hint(nothing_is_lost(&how.resume(place, run))))
+        }
         Err(failure) => Err(failure),
     };
-    close(yard, signals).await;
+    close(place, signals).await;
     answer
 }
 
-async fn follow(yard: &Embedded, run: RunId, how: How<'_>, signals: &mut Signals) -> Result<End, Failure> {
-    let engine = yard.engine();
-    let state = engine.state(run).await?;
-    if state.is_ended() {
-        return Ok(End::Ended(Box::new(state)));
+async fn follow(
+    place: &dyn Place,
+    run: RunId,
+    since: Since,
+    how: How<'_>,
+    signals: &mut Signals,
+) -> Result<End, Failure> {
+    let view = match since {
+        Since::Now => place.run(run, None).await?,
+        Since::Event(seq) => place.run(run, Some(seq)).await?,
+    };
+    if view.status.is_terminal() {
+        return Ok(End::Ended(Box::new(view)));
     }
-    let mut progress = Progress::begin(how.settings, &state);
-    progress.tell(&format!("{run} of {}", state.accepted.workflow));
-    if state.status() == RunStatus::Queued {
+    let mut progress = Progress::begin(how.settings, &view);
+    progress.tell(&format!("{run} of {}", view.workflow));
+    if view.status == RunStatus::Queued {
         progress.tell("queued behind its concurrency key");
     }
-    let mut desk = Desk::new(how, &state);
-    desk.tell_standing(&state, &progress);
-    desk.look(engine, &progress).await?;
-    let mut news = engine.follow(run, state.seq);
-    let mut trouble = yard.work();
+    let mut desk = Desk::new(how, &view);
+    desk.tell_standing(&view, place, &progress);
+    desk.look(place, &progress).await?;
+    let mut news = place.follow(run, view.last_seq).await?;
+    let mut trouble = place.work();
     loop {
         tokio::select! {
             events = news.next() => {
                 let events = events?;
                 for event in &events {
                     progress.note(event);
-                    desk.note(event, &progress);
+                    desk.note(event, place, &progress);
                 }
-                if events.iter().any(|event| matches!(event.kind, EventKind::RunEnded { .. })) {
+                if events.is_empty() || events.iter().any(switchyard_api::Event::is_end) {
                     break;
                 }
             }
             exit = signals.next() => return Ok(End::Stopped(exit)),
-            why = said(&mut trouble) => return Ok(End::Trouble(why)),
+            why = troubled(trouble.as_mut()) => return Ok(End::Trouble(why)),
             wake = desk.next() => if let Wake::Line(line) = wake {
-                desk.answer(line, engine, &progress).await?;
+                desk.answer(line, place, &progress).await?;
             },
         }
-        desk.look(engine, &progress).await?;
+        desk.look(place, &progress).await?;
     }
     drop(progress);
-    Ok(End::Ended(Box::new(engine.state(run).await?)))
+    Ok(End::Ended(Box::new(place.run(run, None).await?)))
+}
+
+async fn troubled(trouble: Option<&mut watch::Receiver<Option<String>>>) -> String {
+    match trouble {
+        Some(trouble) => said(trouble).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What keeps the store from answering, once something does.
@@ -121,6 +155,14 @@ fn interrupted(exit: Exit, resume: &str) -> Failure {
     Failure::silent(exit)
 }
 
+/// Nobody watches any more, which is nothing to a server.
+fn left(place: &dyn Place, run: RunId, exit: Exit) -> Failure {
+    output::tell("left: the run goes on in the server");
+    output::hint(&place.command(&format!("runs watch {run}")));
+    output::hint(&place.command(&format!("runs cancel {run}")));
+    Failure::silent(exit)
+}
+
 fn trouble(why: &str, resume: &str) -> Failure {
     Failure::store(why).hint(nothing_is_lost(resume))
 }
@@ -130,34 +172,40 @@ fn nothing_is_lost(resume: &str) -> String {
 }
 
 /// Stops in order, or at once if asked again.
-async fn close(yard: Embedded, mut signals: Signals) {
+async fn close(place: &mut dyn Place, mut signals: Signals) {
     tokio::select! {
-        () = yard.shut_down(GRACE) => {}
+        () = place.leave(GRACE) => {}
         exit = signals.next() => std::process::exit(exit as i32),
     }
 }
 
-/// Says that runs from before were taken up, `own` of which were asked for.
-pub(crate) fn tell_recovered(yard: &Embedded, own: usize) {
+/// Says which runs from before could not be taken up.
+pub(crate) fn tell_damaged(yard: &Embedded) {
     for (run, error) in &yard.recovered().damaged {
         output::tell(&format!("warning: {run} could not be taken up and is left as it is: {error}"));
     }
-    match yard.recovered().runs.saturating_sub(own) {
+}
+
+/// Says that `others` unfinished runs, which nobody asked about, go on as well.
+pub(crate) fn tell_others(others: usize) {
+    match others {
         0 => {}
         1 => output::tell("took up 1 unfinished run from before, which goes on as well"),
         many => output::tell(&format!("took up {many} unfinished runs from before, which go on as well")),
     }
 }
 
-/// Leaves a run to a later process.
-pub(crate) async fn detach(yard: Embedded, run: RunId, how: How<'_>) -> Result<(), Failure> {
+/// Leaves a run to a later process, or to the server.
+pub(crate) async fn detach(place: &mut dyn Place, run: RunId, how: How<'_>) -> Result<(), Failure> {
     if how.json {
-        let state = yard.engine().state(run).await?;
-        ending::document(yard.engine().history(), &state).await?;
+        ending::document(place.run(run, None).await?)?;
     } else {
         output::line(&run.to_string())?;
     }
-    yard.shut_down(Duration::ZERO).await;
-    output::hint(&how.resume(run));
+    place.leave(Duration::ZERO).await;
+    match place.is_worked_at() {
+        true => output::hint(&place.command(&format!("runs watch {run}"))),
+        false => output::hint(&how.resume(place, run)),
+    }
     Ok(())
 }

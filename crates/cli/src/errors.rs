@@ -5,13 +5,15 @@ mod report;
 use std::io;
 use std::process::ExitCode;
 
+use switchyard_api::{Problem, ProblemPlace};
 use switchyard_core::run::Refusal;
 use switchyard_lang::{Diagnostic, Diagnostics};
 use switchyard_runtime::EngineError;
 use switchyard_store::StoreError;
 
 use crate::output;
-use crate::settings::Settings;
+
+const UNKNOWN_RUN: &str = "`switchyard runs list` shows the runs";
 
 /// Documented in `switchyard --help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +81,22 @@ impl Failure {
         Self { exit: Exit::Usage, words }
     }
 
+    /// Says what it is that is not valid, where that is what is wrong.
+    pub(crate) fn about(mut self, name: impl ToString) -> Self {
+        if let Words::Problems { what, .. } = &mut self.words {
+            *what = name.to_string();
+        }
+        self
+    }
+
+    /// The sentence, if it is a state that does not allow what was asked.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        match &self.words {
+            Words::Sentence { message, .. } if self.exit == Exit::Refused => Some(message),
+            _ => None,
+        }
+    }
+
     pub(crate) fn hint(mut self, hint: impl ToString) -> Self {
         if let Words::Sentence { hints, .. } = &mut self.words {
             hints.push(hint.to_string());
@@ -104,7 +122,7 @@ impl Failure {
     }
 
     /// Says it, and gives the exit code.
-    pub(crate) fn tell(&self, settings: &Settings) -> ExitCode {
+    pub(crate) fn tell(&self) -> ExitCode {
         match &self.words {
             Words::None => {}
             Words::Sentence { message, hints } => {
@@ -112,7 +130,7 @@ impl Failure {
                 hints.iter().for_each(|hint| output::hint(hint));
             }
             Words::Problems { diagnostics, what, text } => {
-                report::tell(diagnostics, text.as_deref(), settings.colors());
+                report::tell(diagnostics, text.as_deref(), output::colors());
                 let count = match diagnostics.len() {
                     1 => "1 problem".to_owned(),
                     many => format!("{many} problems"),
@@ -130,9 +148,54 @@ impl From<EngineError> for Failure {
             EngineError::Store(error) => error.into(),
             EngineError::Refused(refusal) => refusal.into(),
             EngineError::Invalid(diagnostics) => Self::invalid("the request", diagnostics, None),
-            EngineError::UnknownRun(_) => Self::usage(error).hint("`switchyard runs list` shows the runs"),
+            EngineError::UnknownRun(_) => Self::usage(error).hint(UNKNOWN_RUN),
             EngineError::ConcurrencyKey(_) | EngineError::BadRequest(_) => Self::usage(error),
             EngineError::Damaged(_) => Self::store(error),
+        }
+    }
+}
+
+impl From<switchyard_client::Error> for Failure {
+    fn from(error: switchyard_client::Error) -> Self {
+        use switchyard_client::Error as E;
+        match error {
+            E::Refused(problem) => (*problem).into(),
+            E::Address(_) | E::Key => Self::usage(error),
+            E::Unreachable { source, .. } if source.is_timeout() => {
+                Self::store("the server does not answer in time")
+            }
+            E::Unreachable { .. } | E::Strange { .. } | E::Setup(_) => Self::store(error),
+            other => Self::store(other),
+        }
+    }
+}
+
+impl From<Problem> for Failure {
+    /// The same exit codes and words as where it happens in this process.
+    fn from(problem: Problem) -> Self {
+        let place = |place: ProblemPlace| Diagnostic {
+            message: place.message,
+            hint: place.hint,
+            path: place.path,
+            position: None,
+        };
+        if let Some(found) = Diagnostics::from_list(problem.problems.into_iter().map(place).collect()) {
+            return Self::invalid("the request", found, None);
+        }
+        let exit = match problem.status {
+            409 => Exit::Refused,
+            400..500 => Exit::Usage,
+            _ => Exit::Store,
+        };
+        let failure = Self::new(exit, problem.detail);
+        match (&*problem.code, problem.hint) {
+            ("unknown_run", _) => failure.hint(UNKNOWN_RUN),
+            ("no_key" | "wrong_key", _) => failure
+                .hint("give the key in SWITCHYARD_API_KEY, or as `api_key` in the settings file")
+                .hint("--server none works in the data folder, whoever serves"),
+            // They speak of requests, not of commands.
+            ("unknown_workflow", _) | (_, None) => failure,
+            (_, Some(hint)) => failure.hint(hint),
         }
     }
 }
@@ -169,5 +232,12 @@ impl From<io::Error> for Failure {
             io::ErrorKind::BrokenPipe => Self::silent(Exit::Success),
             _ => Self::store(format!("cannot write the output: {error}")),
         }
+    }
+}
+
+/// What cannot be written as JSON: nothing that is ours.
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::store(format!("cannot be written as JSON: {error}"))
     }
 }

@@ -1,24 +1,20 @@
 //! What is logged, and where panics go.
 
+use switchyard_settings::LogFormat;
 use tracing_subscriber::EnvFilter;
 
+use crate::output;
 use crate::settings::Settings;
 
-/// A store that cannot write ends the command with the same sentence: said once is enough.
-const QUIET: &str = "error,switchyard_runtime::worker::slot=off,switchyard_archive::sqlite::writer=off";
-
 pub(crate) fn init(settings: &Settings) {
-    let filter = match (&settings.log, settings.verbose) {
-        (Some(log), _) => log.as_str(),
-        (None, 0) => QUIET,
-        (None, 1) => "info",
-        (None, _) => "info,switchyard=debug,switchyard_runtime=debug,switchyard_archive=debug",
-    };
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(&settings.log_filter))
         .with_writer(std::io::stderr)
-        .with_ansi(settings.colors())
-        .try_init();
+        .with_ansi(output::colors());
+    let _ = match settings.log_format {
+        LogFormat::Pretty => lines.try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+    };
     log_panics_of_workers();
 }
 

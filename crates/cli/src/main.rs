@@ -1,38 +1,48 @@
 //! The `switchyard` command.
 //!
 //! - [`cli`]: what can be typed; every command's own arguments are in its file under [`commands`]
-//! - [`drive`]: a run carried to its end in this process, with progress and Ctrl-C
+//! - [`drive`]: a run followed to its end, with progress and Ctrl-C
 //! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
-//! - [`store`]: the data folder, opened to change something or to look
-//! - [`settings`]: the one place that reads the environment
+//! - [`place`]: where commands act, a server or a data folder; [`store`]: opening the folder
+//! - [`flags`], [`settings`]: what is set; [`logging`], [`observe`]: who is told what happens
 
 mod cli;
 mod commands;
 mod drive;
 mod errors;
+mod flags;
 mod input;
 mod logging;
+mod observe;
 mod output;
+mod place;
 mod progress;
 mod settings;
 mod store;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
+
+use settings::Settings;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
-    logging::init(&cli.settings);
+    let matches = cli::Cli::command().get_matches();
+    let cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let settings = match Settings::load(&cli.globals, flags::given(&cli.globals, &matches)) {
+        Ok(settings) => settings,
+        Err(failure) => return failure.tell(),
+    };
+    logging::init(&settings);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return errors::Failure::store(format!("cannot start: {error}")).tell(&cli.settings),
+        Err(error) => return errors::Failure::store(format!("cannot start: {error}")).tell(),
     };
-    let answer = runtime.block_on(commands::execute(cli.command, &cli.settings));
+    let answer = runtime.block_on(commands::execute(cli.command, &settings));
     // Not dropped in the ordinary way: that would wait for whoever still reads from the terminal.
     runtime.shutdown_background();
     match answer {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.tell(&cli.settings),
+        Err(failure) => failure.tell(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 use switchyard_core::Timestamp;
 
@@ -27,12 +27,28 @@ pub(crate) fn json_pretty(document: &impl Serialize) -> io::Result<()> {
     line(&serde_json::to_string_pretty(document)?)
 }
 
+/// Columns that are copied to be typed: whatever is narrow, these are not broken.
+const IDS: [&str; 4] = ["RUN", "APPROVAL", "PATCH", "SCHEDULE"];
+
+fn terminal_width() -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(size.ws_col).filter(|columns| *columns > 0)
+}
+
 /// A table as wide as the terminal, or as its content where there is none.
 pub(crate) fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -> io::Result<()> {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(presets::NOTHING);
+    if let Some(width) = terminal_width() {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
     table.set_header(header);
     table.add_rows(rows);
+    for (index, _) in header.iter().enumerate().filter(|(_, name)| IDS.contains(name)) {
+        if let Some(column) = table.column_mut(index) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
     if let Some(first) = table.column_mut(0) {
         first.set_padding((0, 1));
     }
@@ -62,6 +78,11 @@ pub(crate) fn moment(at: Timestamp) -> String {
         Some((seconds, _)) => format!("{}Z", seconds.replace('T', " ")),
         None => text,
     }
+}
+
+/// Whether stderr may be coloured.
+pub(crate) fn colors() -> bool {
+    io::stderr().is_terminal() && !switchyard_settings::no_color()
 }
 
 /// What may be missing.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use switchyard_api::{Event, RunView};
 use switchyard_core::Timestamp;
-use switchyard_core::ir::Role;
-use switchyard_core::run::{Event, EventKind, NodeState, Run, WaitFor};
+use switchyard_core::run::NodeState;
 
 use crate::output;
 use crate::settings::Settings;
@@ -23,7 +23,7 @@ pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     colors: bool,
     /// The attempt that a node is at, and when that began.
-    begun: HashMap<Arc<str>, (u32, Timestamp)>,
+    begun: HashMap<Arc<str>, (u64, Timestamp)>,
     running: Vec<Arc<str>>,
     done: HashSet<Arc<str>>,
     /// Nodes that are known to wait for runs of their own.
@@ -32,10 +32,10 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn begin(settings: &Settings, run: &Run) -> Self {
+    pub(crate) fn begin(settings: &Settings, run: &RunView) -> Self {
         let mut progress = Self {
             bar: settings.draws().then(bar),
-            colors: settings.colors(),
+            colors: output::colors(),
             begun: HashMap::new(),
             running: Vec::new(),
             done: HashSet::new(),
@@ -47,19 +47,17 @@ impl Progress {
     }
 
     /// Takes the state of a run as it is, saying nothing about how it came there.
-    pub(crate) fn sync(&mut self, run: &Run) {
+    pub(crate) fn sync(&mut self, run: &RunView) {
         (self.steps, self.done, self.running) = Default::default();
-        for ix in run.ir.indices() {
-            let (node, spec) = (run.node(ix), run.ir.node(ix));
-            // What is ready again without having waited was handed back: it starts anew.
-            let goes_on = node.state != NodeState::Ready || node.wait.is_some();
-            if let Some(at) = node.started_at.filter(|_| goes_on) {
-                self.begun.insert(spec.id.clone(), (node.attempt, at));
+        for (id, node) in &run.nodes.0 {
+            // What is ready again was handed back: it starts anew.
+            if let Some(at) = node.started_at.filter(|_| node.status != NodeState::Ready) {
+                self.begun.insert(id.clone(), (u64::from(node.attempts), at));
             }
-            if spec.role == Role::Step {
-                self.steps.insert(spec.id.clone());
-                if node.state.is_terminal() {
-                    self.done.insert(spec.id.clone());
+            if is_step(id) {
+                self.steps.insert(id.clone());
+                if node.status.is_terminal() {
+                    self.done.insert(id.clone());
                 }
             }
         }
@@ -69,7 +67,7 @@ impl Progress {
     /// Shows what happened.
     pub(crate) fn note(&mut self, event: &Event) {
         self.count(event);
-        let begun = event.kind.node().and_then(|node| self.begun.get(node)).map(|(_, at)| *at);
+        let begun = event.node().and_then(|node| self.begun.get(node)).map(|(_, at)| *at);
         if let Some((mark, text)) = lines::describe(event, begun).filter(|_| !self.repeats(event)) {
             self.say(mark, &text);
         }
@@ -78,39 +76,35 @@ impl Progress {
 
     /// A loop waits for one run after the other: said once is enough.
     fn repeats(&mut self, event: &Event) -> bool {
-        match &event.kind {
-            EventKind::NodeWaiting { node, on: WaitFor::Children(_) } => !self.waited.insert(node.clone()),
+        match event.node().filter(|_| &*event.kind == "node_waiting") {
+            Some(node) if !event.field("on")["children"].is_null() => !self.waited.insert(node.into()),
             _ => false,
         }
     }
 
     fn count(&mut self, event: &Event) {
-        let Some(node) = event.kind.node() else { return };
-        match &event.kind {
-            EventKind::NodeStarted { attempt, .. } => {
+        let Some(node) = event.node() else { return };
+        match &*event.kind {
+            "node_started" => {
+                let attempt = event.number("attempt").unwrap_or(1);
                 // An attempt that goes on after a wait has begun where it began.
-                if self.begun.get(node).is_none_or(|(known, _)| known != attempt) {
-                    self.begun.insert(node.clone(), (*attempt, event.at));
+                if self.begun.get(node).is_none_or(|(known, _)| *known != attempt) {
+                    self.begun.insert(node.into(), (attempt, event.at));
                 }
                 // The hidden last step has no line of its own either.
-                if &**node != "/output" {
-                    self.running.push(node.clone());
+                if node != "/output" {
+                    self.running.push(node.into());
                 }
             }
-            EventKind::NodeSucceeded { .. }
-            | EventKind::NodeFailed { .. }
-            | EventKind::NodeSkipped { .. }
-            | EventKind::NodeCancelled { .. } => {
-                self.running.retain(|running| running != node);
+            "node_succeeded" | "node_failed" | "node_skipped" | "node_cancelled" => {
+                self.running.retain(|running| **running != *node);
                 if self.steps.contains(node) {
-                    self.done.insert(node.clone());
+                    self.done.insert(node.into());
                 }
             }
-            EventKind::NodeRetrying { .. } | EventKind::NodeWaiting { .. } => {
-                self.running.retain(|running| running != node);
-            }
-            EventKind::NodeReleased { .. } => {
-                self.running.retain(|running| running != node);
+            "node_retrying" | "node_waiting" => self.running.retain(|running| **running != *node),
+            "node_released" => {
+                self.running.retain(|running| **running != *node);
                 self.begun.remove(node);
             }
             _ => {}
@@ -168,6 +162,11 @@ impl Drop for Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Whether the author wrote it: hidden nodes have a slash in their names.
+fn is_step(node: &str) -> bool {
+    !node.contains('/')
 }
 
 fn bar() -> ProgressBar {

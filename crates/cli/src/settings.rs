@@ -1,37 +1,48 @@
-//! What is set by flags and by the environment. Nobody else reads the environment.
+//! The settings of this process, as commands use them. What there is to set, and from where, is in
+//! `switchyard-settings`.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::ops::Deref;
 
-use clap::ArgAction;
-use switchyard_core::RunId;
+use switchyard_settings::{Environment, Given, Loaded, Refused, Sources};
 
-const DATA_DEFAULT: &str = "./switchyard-data";
+use crate::errors::Failure;
+use crate::flags::GlobalArgs;
+use crate::output;
 
-/// Apart from a command's own flags.
-const HEADING: &str = "Global options";
+/// Loaded once, at start.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings(Loaded);
 
-/// Flags that every command takes.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Settings {
-    /// The folder that runs are kept in
-    #[arg(long, global = true, env = "SWITCHYARD_DATA", default_value = DATA_DEFAULT, value_name = "DIR")]
-    #[arg(help_heading = HEADING)]
-    pub(crate) data: PathBuf,
+impl Deref for Settings {
+    type Target = switchyard_settings::Settings;
 
-    /// Log more to stderr: -v what happens, -vv how
-    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = HEADING)]
-    pub(crate) verbose: u8,
-
-    /// What to log, as tracing filter directives such as `switchyard_runtime=debug`
-    #[arg(long, global = true, env = "SWITCHYARD_LOG", value_name = "FILTER", help_heading = HEADING)]
-    pub(crate) log: Option<String>,
+    fn deref(&self) -> &Self::Target {
+        &self.0.settings
+    }
 }
 
 impl Settings {
+    /// From the file, the environment and what was typed; what is not understood in the environment is told.
+    pub(crate) fn load(globals: &GlobalArgs, flags: Vec<Given>) -> Result<Self, Failure> {
+        let file = globals.config.clone();
+        let sources = Sources { file, environment: Environment::of_process(), flags };
+        let loaded = switchyard_settings::load(&sources)?;
+        for warning in &loaded.warnings {
+            output::tell(&format!("warning: {}", warning.message));
+            warning.hint.iter().for_each(|hint| output::hint(hint));
+        }
+        Ok(Self(loaded))
+    }
+
+    /// With where each value came from.
+    pub(crate) fn loaded(&self) -> &Loaded {
+        &self.0
+    }
+
     /// Whether a bar can be drawn: nothing else may write to the terminal meanwhile.
     pub(crate) fn draws(&self) -> bool {
-        std::io::stderr().is_terminal() && self.verbose == 0 && self.log.is_none()
+        std::io::stderr().is_terminal() && self.0.is_default("log.filter")
     }
 
     /// Whether somebody is there to be asked.
@@ -39,31 +50,33 @@ impl Settings {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 
-    /// Whether stderr may be coloured (<https://no-color.org>).
-    pub(crate) fn colors(&self) -> bool {
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        std::io::stderr().is_terminal() && !refused
-    }
-
-    /// The command that carries a run on, as it has to be typed here.
-    pub(crate) fn resume_command(&self, run: RunId) -> String {
-        self.command(&format!("run --resume {run}"))
-    }
-
     /// A command that works on the same data folder.
     pub(crate) fn command(&self, words: &str) -> String {
-        let data = self.data.display().to_string();
-        if data == DATA_DEFAULT {
+        if self.0.is_default("data") {
             return format!("switchyard {words}");
         }
+        let data = self.data.display().to_string();
         let plain = data.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));
         let shown = if plain { data } else { format!("'{}'", data.replace('\'', "'\\''")) };
         format!("switchyard {words} --data {shown}")
     }
 }
 
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::File { diagnostics, text } => {
+                let file = diagnostics.file.clone().unwrap_or_default();
+                Self::invalid(file, *diagnostics, Some(text))
+            }
+            Refused::Sentence { message, hint } => {
+                hint.into_iter().fold(Self::usage(message), |failure, hint| failure.hint(hint))
+            }
+        }
+    }
+}
+
 /// Who types, for histories.
 pub(crate) fn user() -> String {
-    let named = ["USER", "LOGNAME"].into_iter().find_map(std::env::var_os);
-    named.and_then(|name| name.into_string().ok()).filter(|name| !name.is_empty()).unwrap_or("cli".to_owned())
+    switchyard_settings::user().unwrap_or("cli".to_owned())
 }

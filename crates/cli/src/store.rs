@@ -1,61 +1,61 @@
 //! Opening the data folder: alone, to change something, or beside another process, to look.
 
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use switchyard_embedded::{Embedded, Options};
-use switchyard_runtime::{Engine, EngineError, History};
+use switchyard_runtime::{ApiKeys, Engine, EngineError, History};
 use switchyard_store::StoreError;
 
 use crate::errors::Failure;
+use crate::observe;
 use crate::settings::Settings;
 
-/// How tasks are executed in this process
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct WorkArgs {
-    /// Let `command` nodes run programs on this machine
-    #[arg(long)]
-    pub(crate) allow_commands: bool,
-
-    /// Tasks executed at once
-    #[arg(long, value_name = "N")]
-    pub(crate) slots: Option<NonZeroUsize>,
-}
+const ELSEWHERE: &str = "say where the runs are with --data DIR or SWITCHYARD_DATA";
 
 /// Takes the folder for this process, and makes it if it is not there.
-pub(crate) async fn open(settings: &Settings, work: &WorkArgs) -> Result<Embedded, Failure> {
-    Ok(Embedded::open(options(settings, work)).await?)
+pub(crate) async fn open(settings: &Settings) -> Result<Embedded, Failure> {
+    Ok(Embedded::open(options(settings)?).await?)
 }
 
 /// The same, with `function` tasks left to workers outside this process.
-pub(crate) async fn open_for_workers(settings: &Settings, work: &WorkArgs) -> Result<Embedded, Failure> {
-    Ok(Embedded::open(Options { leave_functions: true, ..options(settings, work) }).await?)
+pub(crate) async fn open_for_workers(settings: &Settings) -> Result<Embedded, Failure> {
+    Ok(Embedded::open(Options { leave_functions: true, ..options(settings)? }).await?)
 }
 
-fn options(settings: &Settings, work: &WorkArgs) -> Options {
+fn options(settings: &Settings) -> Result<Options, Failure> {
     let mut options = Options::new(&settings.data);
-    options.allow_commands = work.allow_commands;
-    options.slots = work.slots.map_or(options.slots, NonZeroUsize::get);
-    options
+    options.allow_commands = settings.allow_commands;
+    options.slots = settings.slots.get();
+    options.observe = observe::observe(settings)?;
+    Ok(options)
 }
 
 /// Takes a folder that must be there: what is asked about can only be in one that was used before.
-pub(crate) async fn open_existing(settings: &Settings, work: &WorkArgs) -> Result<Embedded, Failure> {
+pub(crate) async fn open_existing(settings: &Settings) -> Result<Embedded, Failure> {
     drop(peek(settings)?);
-    open(settings, work).await
+    open(settings).await
 }
 
 /// Looks into the folder, whoever works there.
 pub(crate) fn peek(settings: &Settings) -> Result<History, Failure> {
-    const ELSEWHERE: &str = "say where the runs are with --data DIR or SWITCHYARD_DATA";
-    if !settings.data.exists() {
-        let data = settings.data.display();
-        return Err(Failure::store(format!("there is no data folder {data}")).hint(ELSEWHERE));
-    }
+    must_exist(settings)?;
     switchyard_embedded::peek(&settings.data).map_err(|error| match error {
         StoreError::Unavailable(why) => Failure::store(why).hint(ELSEWHERE),
         other => other.into(),
     })
+}
+
+/// The API keys of a folder that must be there, whoever works there.
+pub(crate) fn existing_keys(settings: &Settings) -> Result<ApiKeys, Failure> {
+    must_exist(settings)?;
+    Ok(switchyard_embedded::keys(&settings.data)?)
+}
+
+fn must_exist(settings: &Settings) -> Result<(), Failure> {
+    if settings.data.exists() {
+        return Ok(());
+    }
+    Err(Failure::store(format!("there is no data folder {}", settings.data.display())).hint(ELSEWHERE))
 }
 
 /// Opens the folder for one thing that needs no worker.
@@ -63,7 +63,7 @@ pub(crate) async fn once<T>(
     settings: &Settings,
     act: impl AsyncFnOnce(&Engine) -> Result<T, EngineError>,
 ) -> Result<T, Failure> {
-    let yard = open_existing(settings, &WorkArgs::default()).await?;
+    let yard = open_existing(settings).await?;
     let answer = act(yard.engine()).await;
     yard.shut_down(Duration::ZERO).await;
     Ok(answer?)

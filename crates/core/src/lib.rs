@@ -8,6 +8,7 @@
 //! - [`yard`]: many runs with their queues, timers, leases and concurrency keys
 //! - [`retry`]: when to try again
 //! - [`schedule`]: when to start by itself
+//! - [`trace`]: where a run belongs in a distributed trace
 
 pub mod error;
 pub mod ids;
@@ -17,9 +18,11 @@ pub mod retry;
 pub mod run;
 pub mod schedule;
 pub mod time;
+pub mod trace;
 pub mod yard;
 
 pub use error::NodeError;
 pub use ids::{ApprovalId, Hash, PatchId, RunId};
 pub use payload::{CasRef, Payload};
 pub use time::Timestamp;
+pub use trace::{SpanId, TraceId, TraceLink};

@@ -54,22 +54,31 @@ impl std::str::FromStr for Timestamp {
 /// `#[serde(with = "switchyard_core::time::rfc3339")]`: for documents that people and other programs read.
 pub mod rfc3339 {
     use super::Timestamp;
-    use serde::Serializer;
+    use serde::{Deserialize, Deserializer, Serializer};
 
     pub fn serialize<S: Serializer>(at: &Timestamp, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(at)
     }
 
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Timestamp, D::Error> {
+        std::borrow::Cow::<'de, str>::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+    }
+
     /// The same for a moment that may not have come.
     pub mod option {
         use super::Timestamp;
-        use serde::Serializer;
+        use serde::{Deserialize, Deserializer, Serializer};
 
         pub fn serialize<S: Serializer>(at: &Option<Timestamp>, s: S) -> Result<S::Ok, S::Error> {
             match at {
                 Some(at) => s.collect_str(at),
                 None => s.serialize_none(),
             }
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Timestamp>, D::Error> {
+            let text = Option::<std::borrow::Cow<'de, str>>::deserialize(d)?;
+            text.map(|text| text.parse().map_err(serde::de::Error::custom)).transpose()
         }
     }
 }

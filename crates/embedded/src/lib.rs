@@ -12,15 +12,16 @@
 //! # }
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use switchyard_archive::DataFolder;
 use switchyard_core::yard::Limits;
+use switchyard_observe::Observe;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{
-    Engine, EngineError, Handlers, History, Payloads, Recovered, WorkerPool, WorkerSettings, duties,
+    ApiKeys, Engine, EngineError, Handlers, History, Payloads, Recovered, WorkerPool, WorkerSettings, duties,
 };
 use switchyard_store::{Clock, HotStore, StoreError, SystemClock};
 use switchyard_store_memory::MemoryStore;
@@ -41,7 +42,11 @@ pub struct Options {
     pub handlers: Handlers,
     /// `function` tasks are left to workers outside this process.
     pub leave_functions: bool,
+    /// How long a handler that listens for requests to stop may take to do so.
+    pub stop_grace: Duration,
     pub clock: Arc<dyn Clock>,
+    /// Who is told what happens.
+    pub observe: Observe,
 }
 
 impl Options {
@@ -52,7 +57,9 @@ impl Options {
             allow_commands: false,
             handlers: Handlers::with_builtins(),
             leave_functions: false,
+            stop_grace: Duration::from_secs(10),
             clock: Arc::new(SystemClock),
+            observe: Observe::default(),
         }
     }
 }
@@ -60,6 +67,7 @@ impl Options {
 /// An open data folder. Nothing runs in it until [`Embedded::work`] is called.
 #[derive(Debug)]
 pub struct Embedded {
+    data: PathBuf,
     engine: Engine,
     recovered: Recovered,
     services: Arc<Services>,
@@ -82,11 +90,14 @@ impl Embedded {
         let archive = Arc::new(folder.archive()?);
         let cas = Arc::new(folder.cas());
         let clock = options.clock.clone();
-        let hot = Arc::new(MemoryStore::new(archive.clone(), clock.clone(), Limits::default()));
-        let engine = Engine::new(hot, archive, cas, clock);
+        let observe = options.observe;
+        let hot = MemoryStore::new(archive.clone(), clock.clone(), Limits::default());
+        let hot = Arc::new(hot.observed(observe.clone()));
+        let engine = Engine::new(hot, archive, cas, clock).observed(observe.clone());
         let recovered = engine.recover().await?;
         let services = Arc::new(Services {
             allow_commands: options.allow_commands,
+            observe,
             ..Services::new(
                 options.handlers,
                 engine.catalog().clone(),
@@ -96,9 +107,11 @@ impl Embedded {
             )
             .map_err(|error| StoreError::unavailable(format!("the HTTP client cannot be set up: {error}")))?
         });
-        let worker = WorkerSettings::embedded(options.slots);
+        let worker =
+            WorkerSettings { stop_grace: options.stop_grace, ..WorkerSettings::embedded(options.slots) };
         let worker = if options.leave_functions { worker.without_functions() } else { worker };
         Ok(Self {
+            data: options.data,
             engine,
             recovered,
             services,
@@ -106,6 +119,11 @@ impl Embedded {
             stop: CancellationToken::new(),
             at_work: Mutex::new(None),
         })
+    }
+
+    /// What its folder is called, wherever it is mounted.
+    pub fn id(&self) -> Option<String> {
+        folder_id(&self.data)
     }
 
     pub fn engine(&self) -> &Engine {
@@ -144,7 +162,19 @@ impl Embedded {
             pool.shut_down(grace).await;
             while duties.join_next().await.is_some() {}
         }
+        self.services.observe.shut_down().await;
     }
+}
+
+/// The API keys of a data folder, which can be changed while another process works in it.
+pub fn keys(data: impl Into<PathBuf>) -> Result<ApiKeys, StoreError> {
+    let archive = DataFolder::archive_for_keys(data)?;
+    Ok(ApiKeys::new(Arc::new(archive), Arc::new(SystemClock)))
+}
+
+/// What a data folder is called, wherever it is mounted; `None` before anybody has worked in it.
+pub fn folder_id(data: &Path) -> Option<String> {
+    DataFolder::id(data)
 }
 
 /// What can be read in a data folder while another process works in it.

@@ -43,7 +43,7 @@ impl Diagnostics {
         (!list.is_empty()).then_some(Self { file: None, list })
     }
 
-    pub(crate) fn in_file(mut self, file: &str) -> Self {
+    pub fn in_file(mut self, file: &str) -> Self {
         self.file = Some(file.to_owned());
         self
     }

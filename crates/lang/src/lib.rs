@@ -24,7 +24,7 @@ pub mod program;
 pub mod schema;
 mod source;
 pub mod spec;
-mod suggest;
+pub mod suggest;
 pub mod template;
 
 pub use bundle::{Loader, bundle};

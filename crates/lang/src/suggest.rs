@@ -1,7 +1,7 @@
 //! "did you mean": the nearest known word, if one is near enough to be a slip.
 
 /// The candidate that `word` most likely stands for.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Comparing a long word with many ids would take quadratic time for a suggestion nobody needs.
     if word.len() > 64 {
         return None;

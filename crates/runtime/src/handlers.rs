@@ -1,5 +1,9 @@
 //! Functions that a worker can execute by name.
 
+mod chunks;
+mod claim;
+mod context;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -7,7 +11,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use switchyard_core::{NodeError, RunId};
+use switchyard_core::NodeError;
+
+pub use chunks::CHUNK_BYTES_MAX;
+pub use claim::{Beat, Cancellation, ClaimError, HeldClaim, Stopped};
+pub use context::{HandlerCall, HandlerContext, idempotency_key};
 
 /// What a `function` node calls.
 ///
@@ -16,25 +24,6 @@ use switchyard_core::{NodeError, RunId};
 #[async_trait]
 pub trait Handler: Send + Sync {
     async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, NodeError>;
-}
-
-/// Which call this is.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct HandlerContext {
-    pub run: RunId,
-    pub node: Arc<str>,
-    /// From 1.
-    pub attempt: u32,
-    /// `<run>/<node>`: the same for every attempt.
-    pub idempotency_key: String,
-}
-
-impl HandlerContext {
-    pub(crate) fn new(run: RunId, node: Arc<str>, attempt: u32) -> Self {
-        let idempotency_key = format!("{run}/{node}");
-        Self { run, node, attempt, idempotency_key }
-    }
 }
 
 /// Handlers by name. Cloning is cheap; a clone does not see what is registered later.

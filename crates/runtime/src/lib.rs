@@ -6,6 +6,7 @@
 //! - [`kinds`]: one file for each kind of node
 //! - [`worker`]: slots that claim, execute, settle
 //! - [`duties`]: one file for each background duty
+//! - [`keys`]: who may use the API
 //!
 //! This crate never opens a store itself, and never reads the environment (its HTTP client honours the usual
 //! proxy variables).
@@ -15,15 +16,17 @@ pub mod duties;
 mod engine;
 pub mod handlers;
 pub mod ids;
+pub mod keys;
 pub mod kinds;
 pub mod payloads;
 pub mod worker;
 
 pub use catalog::Catalog;
 pub use engine::{
-    Engine, EngineError, Follow, Fork, Forked, History, NodeView, Pass, PatchReport, PatchRequest, Recovered,
-    RunView, Submission,
+    Engine, EngineError, Follow, Fork, Forked, History, Pass, PatchRequest, Recovered, Submission,
 };
-pub use handlers::{Handler, HandlerContext, Handlers};
+pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};
+pub use keys::{ApiKeys, NewApiKey};
 pub use payloads::Payloads;
+pub use switchyard_api::{NodeView, PatchReport, PatchView, RunView};
 pub use worker::{WorkerPool, WorkerSettings};

@@ -107,6 +107,10 @@ pub enum Error {
     #[error("the store does not answer: {0}")]
     Trouble(String),
 
+    /// The server refused it, or did not answer.
+    #[error(transparent)]
+    Server(#[from] switchyard_client::Error),
+
     /// Anything else that the engine refused or could not do.
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -67,30 +67,76 @@
 //! effect twice. A handler that blocks its thread cannot be stopped, and holds a thread of the runtime: use
 //! `tokio::task::spawn_blocking`.
 //!
-//! # What is not there
+//! # While a handler works
 //!
-//! Handlers run in the process that opened the folder; there is no client for a server yet. A [`Context`] has no
-//! heartbeat, because a claim within one process needs none; no checkpoint and no stream of chunks, because nothing
-//! stores them yet; and no request to stop, because a cancelled handler is dropped where it awaits, without a grace.
+//! Its [`Context`] keeps checkpoints that the next attempt, or the next process, goes on from; streams output to those
+//! who follow the run; and says when nobody waits for the result any more:
+//!
+//! ```
+//! # use switchyard_sdk::{Context, HandlerError};
+//! async fn copy(pages: Vec<String>, cx: Context) -> Result<usize, HandlerError> {
+//!     let done: usize = cx.checkpoint()?.unwrap_or(0);
+//!     for (number, page) in pages.iter().enumerate().skip(done) {
+//!         if cx.is_cancelled() {
+//!             return Err(HandlerError::retryable("stopped", "the run was cancelled"));
+//!         }
+//!         cx.stream(page).await?;
+//!         cx.save_checkpoint(number + 1).await?;
+//!     }
+//!     Ok(pages.len())
+//! }
+//! ```
+//!
+//! # At a server
+//!
+//! [`Worker::connect`] lends the same handlers to a server, and [`Yard::connect`] submits, follows and controls runs
+//! there with the same words as here:
+//!
+//! ```no_run
+//! # use switchyard_sdk::{Context, HandlerError, Worker, Yard};
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn greet(name: String, _: Context) -> Result<String, HandlerError> { Ok(name) }
+//! let url = "http://127.0.0.1:7070";
+//! let worker = Worker::connect(url).handler("greet", greet).start().await?;
+//! let yard = Yard::connect(url).open().await?;
+//! let workflow = "name: hi\nnodes:\n  greet: { type: function, function: greet, input: Ada }\n";
+//! let run = yard.submit(workflow, ()).await?;
+//! let mut events = yard.follow(run, 0);
+//! while let Some(event) = events.next().await? {
+//!     println!("{} {}", event.seq, event.kind);
+//! }
+//! println!("{}", yard.wait::<String>(run).await?.output()?);
+//! worker.shut_down().await;
+//! # Ok(())
+//! # }
+//! ```
 
 #![warn(missing_docs)]
 
 mod context;
 mod error;
+mod events;
 mod handler;
 mod outcome;
+mod remote;
 mod submit;
 pub mod testing;
+mod worker;
 mod workflow;
 mod yard;
 
 pub use context::Context;
 pub use error::{Error, HandlerError};
+pub use events::RunEvents;
 pub use outcome::{RunFailure, RunOutcome};
+pub use remote::{RemoteYard, RemoteYardBuilder};
 pub use submit::SubmitOptions;
+pub use worker::{Worker, WorkerBuilder};
 pub use workflow::Workflow;
 pub use yard::{PendingApproval, Yard, YardBuilder};
 
+pub use switchyard_api::Event;
+pub use switchyard_client::{Client, Error as ServerError, Problem};
 pub use switchyard_core::error::RunError;
 pub use switchyard_core::run::{NodeState, RunStatus};
 pub use switchyard_core::{ApprovalId, RunId, Timestamp};

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use switchyard_core::RunId;
 use switchyard_core::error::RunError;
 use switchyard_core::run::RunStatus;
-use switchyard_runtime::{Engine, EngineError};
+use switchyard_runtime::RunView;
 
 use crate::Error;
 
@@ -66,14 +66,12 @@ impl fmt::Display for RunFailure {
 impl std::error::Error for RunFailure {}
 
 /// Reads the end of a run that has ended.
-pub(crate) async fn read<T: DeserializeOwned>(engine: &Engine, run: RunId) -> Result<RunOutcome<T>, Error> {
-    let ended = engine.state(run).await?;
-    let status = ended.status();
+pub(crate) fn read<T: DeserializeOwned>(ended: RunView) -> Result<RunOutcome<T>, Error> {
+    let (run, status) = (ended.run_id, ended.status);
     if status != RunStatus::Succeeded {
         let error = ended.error.unwrap_or_else(|| RunError::of_run("unknown", "the run does not say why"));
         return Ok(RunOutcome { run, result: Err(RunFailure { run, status, error }) });
     }
-    let output = engine.payloads().load(&ended.output).await.map_err(EngineError::from)?;
-    let output = serde_json::from_value(output).map_err(|source| Error::Output { run, source })?;
+    let output = serde_json::from_str(ended.output.get()).map_err(|source| Error::Output { run, source })?;
     Ok(RunOutcome { run, result: Ok(output) })
 }

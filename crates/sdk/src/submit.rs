@@ -46,6 +46,27 @@ impl SubmitOptions {
         self
     }
 
+    pub(crate) fn apply_remote(
+        self,
+        mut submission: switchyard_client::Submission,
+    ) -> switchyard_client::Submission {
+        if let Some(key) = &self.idempotency_key {
+            submission = submission.idempotency_key(key);
+        }
+        let limit = |given: &Concurrency| NonZeroU32::new(given.limit);
+        if let Some((given, limit)) = self.concurrency.as_ref().and_then(|given| Some((given, limit(given)?)))
+        {
+            submission = submission.concurrency(&given.key, limit);
+        }
+        if let Some(after) = self.deadline {
+            submission = submission.deadline(after);
+        }
+        if let Some(nodes) = self.parallelism {
+            submission = submission.parallelism(nodes);
+        }
+        submission
+    }
+
     pub(crate) fn apply(self, submission: Submission) -> Submission {
         Submission {
             idempotency_key: self.idempotency_key,

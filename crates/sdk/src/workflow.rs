@@ -28,6 +28,12 @@ pub(crate) struct Resolved {
     pub(crate) version: Option<u32>,
 }
 
+/// A workflow as a server takes it.
+pub(crate) enum ForServer {
+    Named { name: String, version: Option<u32> },
+    Definition(serde_json::Value),
+}
+
 impl Workflow {
     /// The newest version that is registered under this name.
     pub fn named(name: impl Into<String>) -> Self {
@@ -51,6 +57,19 @@ impl Workflow {
         Program::compile_bundled(&name, &text, base, &|path| std::fs::read(path))
             .map(|program| Arc::new(program).into())
             .map_err(Error::Workflow)
+    }
+
+    /// What a server is sent: a name, or a definition that was compiled here, so that mistakes have their places.
+    pub(crate) fn for_server(self) -> Result<ForServer, Error> {
+        let definition = |program: &Program| serde_json::to_value(&*program.definition).map_err(Error::Value);
+        Ok(match self.0 {
+            Source::Named { name, version } => ForServer::Named { name, version },
+            Source::Program(program) => ForServer::Definition(definition(&program)?),
+            Source::Text(text) => {
+                let program = Program::compile_text("workflow", text.as_bytes()).map_err(Error::Workflow)?;
+                ForServer::Definition(definition(&program)?)
+            }
+        })
     }
 
     pub(crate) async fn resolve(self, engine: &Engine) -> Result<Resolved, Error> {

@@ -2,12 +2,13 @@
 
 use axum::Router;
 use axum::handler::Handler;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::ServerState;
+use crate::access;
 use crate::problem::Document;
 
 /// Every route so far, and the OpenAPI of it.
@@ -67,6 +68,22 @@ impl Api {
         self.route(path, "post", operation, post(handler));
     }
 
+    pub(crate) fn put<H, T>(&mut self, path: &str, operation: Operation, handler: H)
+    where
+        H: Handler<T, ServerState>,
+        T: 'static,
+    {
+        self.route(path, "put", operation, put(handler));
+    }
+
+    pub(crate) fn delete<H, T>(&mut self, path: &str, operation: Operation, handler: H)
+    where
+        H: Handler<T, ServerState>,
+        T: 'static,
+    {
+        self.route(path, "delete", operation, delete(handler));
+    }
+
     fn route(&mut self, path: &str, method: &str, operation: Operation, handler: MethodRouter<ServerState>) {
         let described = operation.describe(path, &mut self.schemas);
         let methods = self.paths.entry(path).or_insert_with(|| json!({}));
@@ -91,7 +108,17 @@ impl Api {
                 "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
             },
             "paths": self.paths,
-            "components": { "schemas": schemas },
+            "components": {
+                "schemas": schemas,
+                "securitySchemes": {
+                    "key": {
+                        "type": "http",
+                        "scheme": "bearer",
+                        "description": "An API key, `swk_…`. Not wanted by a server for which no key was ever made.",
+                    },
+                },
+            },
+            "security": [{ "key": [] }, {}],
         });
         (self.router, document)
     }
@@ -158,7 +185,11 @@ impl Operation {
     fn describe(mut self, path: &str, schemas: &mut SchemaGenerator) -> Value {
         let problem = schemas.subschema_for::<Document<'_>>().to_value();
         // Anything can meet a store that does not answer, or a mistake of ours, and come from a stranger.
-        self.problems.extend([403, 500, 503, 504]);
+        self.problems.extend([500, 503, 504]);
+        let public = access::PUBLIC.contains(&path);
+        if !public {
+            self.problems.extend([401, 403]);
+        }
         let problems = std::mem::take(&mut self.problems);
         for (status, what) in PROBLEMS.iter().filter(|(status, _)| problems.contains(status)) {
             let content = json!({ "application/problem+json": { "schema": problem } });
@@ -173,6 +204,9 @@ impl Operation {
             "parameters": parameters,
             "responses": self.answers,
         });
+        if public {
+            described["security"] = json!([]);
+        }
         if let Some(text) = self.description {
             described["description"] = text.into();
         }
@@ -184,8 +218,9 @@ impl Operation {
 }
 
 /// What each status means here.
-const PROBLEMS: [(u16, &str); 12] = [
+const PROBLEMS: [(u16, &str); 14] = [
     (400, "The request cannot be read: an id, a query or JSON that is not one"),
+    (401, "An API key is wanted, and none or a wrong one was sent"),
     (403, "The request names another machine in `Host` or `Origin`"),
     (404, "There is no such thing"),
     (406, "None of the accepted types can be answered"),
@@ -194,6 +229,7 @@ const PROBLEMS: [(u16, &str); 12] = [
     (413, "The body is too large"),
     (415, "The body is not JSON"),
     (422, "The body is JSON, but not valid: `problems` says where"),
+    (426, "The address is that of a WebSocket, and the request asks for none"),
     (500, "A mistake of the server"),
     (503, "The store does not answer; nothing has changed"),
     (504, "It took too long"),

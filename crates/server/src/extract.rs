@@ -10,23 +10,19 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use switchyard_lang::duration::HumanDuration;
 
+use crate::ServerState;
+use crate::limits::Limits;
 use crate::problem::Problem;
-
-/// The largest body, in bytes.
-pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// How long a body may take to arrive.
-const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A JSON body. It may nest 128 levels deep: the parser refuses more.
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<ServerState> for Body<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &ServerState) -> Result<Self, Problem> {
         require_json(request.headers())?;
-        let bytes = read(request).await?;
+        let bytes = read(request, &state.limits).await?;
         serde_json::from_slice(&bytes).map(Self).map_err(|error| not_as_expected(&error))
     }
 }
@@ -34,15 +30,15 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 /// A JSON body that may be left out: then it is the default.
 pub(crate) struct OptionalBody<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
+impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &ServerState) -> Result<Self, Problem> {
         let declared = request.headers().contains_key(header::CONTENT_TYPE);
         if declared {
             require_json(request.headers())?;
         }
-        let bytes = read(request).await?;
+        let bytes = read(request, &state.limits).await?;
         match (bytes.is_empty(), declared) {
             (true, _) => Ok(Self(T::default())),
             (false, false) => Err(wrong_type()),
@@ -67,15 +63,15 @@ fn wrong_type() -> Problem {
         .hint("send it with Content-Type: application/json")
 }
 
-async fn read(request: Request) -> Result<Bytes, Problem> {
+async fn read(request: Request, limits: &Limits) -> Result<Bytes, Problem> {
+    let (bytes_max, wait_max) = (limits.body_bytes_max, limits.body_wait_max);
     let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    if declared.and_then(|value| value.parse::<u64>().ok()).is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64)
-    {
-        return Err(too_large());
+    if declared.and_then(|value| value.parse::<u64>().ok()).is_some_and(|bytes| bytes > bytes_max as u64) {
+        return Err(too_large(bytes_max));
     }
-    match tokio::time::timeout(BODY_WAIT_MAX, to_bytes(request.into_body(), BODY_BYTES_MAX)).await {
+    match tokio::time::timeout(wait_max, to_bytes(request.into_body(), bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
+        Ok(Err(error)) if is_too_large(&error) => Err(too_large(bytes_max)),
         Ok(Err(_)) => Err(Problem::bad_request("body_unreadable", "the body did not arrive whole")),
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
@@ -96,8 +92,8 @@ fn is_too_large(error: &axum::Error) -> bool {
     false
 }
 
-fn too_large() -> Problem {
-    let detail = format!("the body has more than the {BODY_BYTES_MAX} bytes it may have");
+fn too_large(bytes_max: usize) -> Problem {
+    let detail = format!("the body has more than the {bytes_max} bytes it may have");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 

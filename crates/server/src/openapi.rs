@@ -13,11 +13,11 @@ pub(crate) fn run_id() -> Value {
     json!({ "type": "string", "pattern": "^run_[0-7][0-9a-hjkmnp-tv-z]{25}$" })
 }
 
-fn moment() -> Value {
+pub(crate) fn moment() -> Value {
     json!({ "type": "string", "format": "date-time" })
 }
 
-fn moment_or_null() -> Value {
+pub(crate) fn moment_or_null() -> Value {
     json!({ "type": ["string", "null"], "format": "date-time" })
 }
 
@@ -147,6 +147,42 @@ pub(crate) fn workflow() -> Value {
             "version": { "type": "integer" },
             "definition": { "type": "string", "description": "The hash of its definition" },
             "created_at": moment(),
+        },
+    })
+}
+
+/// [`switchyard_store::ApiKeyRecord`].
+pub(crate) fn api_key() -> Value {
+    json!({
+        "type": "object",
+        "required": ["id", "name", "created_at", "revoked_at"],
+        "properties": {
+            "id": { "type": "string" },
+            "name": { "type": "string" },
+            "created_at": moment(),
+            "revoked_at": moment_or_null(),
+        },
+    })
+}
+
+/// A schedule as it was put, and where it stands.
+pub(crate) fn schedule() -> Value {
+    json!({
+        "type": "object",
+        "required": ["name", "workflow", "input", "cron", "time_zone", "jitter", "overlap", "catch_up", "paused", "next_at"],
+        "properties": {
+            "name": { "type": "string" },
+            "workflow": { "type": "string" },
+            "version": { "type": "integer", "description": "Of the workflow; not there if it is the newest" },
+            "input": { "description": "Any JSON" },
+            "cron": { "type": "string" },
+            "time_zone": { "type": "string" },
+            "jitter": { "type": "string" },
+            "overlap": { "type": "string", "enum": ["skip", "queue", "allow"] },
+            "catch_up": { "type": "string", "enum": ["skip", "last", "all"] },
+            "paused": { "type": "boolean" },
+            "next_at": moment_or_null(),
+            "last_run": { "type": ["string", "null"], "description": "The run of its newest tick" },
         },
     })
 }

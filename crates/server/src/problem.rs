@@ -21,6 +21,8 @@ pub(crate) struct Problem {
     detail: String,
     hint: Option<String>,
     problems: Vec<Diagnostic>,
+    /// For `WWW-Authenticate`.
+    challenge: Option<&'static str>,
 }
 
 /// Why a request was not carried out.
@@ -59,10 +61,10 @@ struct ProblemPlace {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl ToString) -> Self {
-        Self { status, code, detail: detail.to_string(), hint: None, problems: Vec::new() }
+        Self { status, code, detail: detail.to_string(), hint: None, problems: Vec::new(), challenge: None }
     }
 
-    fn document(&self) -> Document<'_> {
+    pub(crate) fn document(&self) -> Document<'_> {
         Document {
             kind: format!("urn:switchyard:problem:{}", self.code),
             title: self.status.canonical_reason().unwrap_or("Error"),
@@ -110,6 +112,10 @@ impl Problem {
         .hint("nothing was changed; try again")
     }
 
+    pub(crate) fn challenge(self, challenge: &'static str) -> Self {
+        Self { challenge: Some(challenge), ..self }
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -123,6 +129,12 @@ impl IntoResponse for Problem {
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(challenge) = self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if self.status == StatusCode::UPGRADE_REQUIRED {
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        }
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -166,6 +178,7 @@ impl From<Refusal> for Problem {
             Refusal::WrongStatus { .. } => "wrong_status",
             Refusal::NotPending => "not_pending",
             Refusal::TooManySignals(_) => "too_many_signals",
+            Refusal::TooManyChunks(_) => "too_many_chunks",
             Refusal::StaleVersion { .. } => "stale_version",
             Refusal::NodeStarted(_) => "node_started",
             Refusal::NothingToRetry => "nothing_to_retry",
@@ -184,6 +197,8 @@ impl From<StoreError> for Problem {
             StoreError::Unknown { kind: "workflow", .. } => Self::not_found("unknown_workflow", error)
                 .hint("register it with POST /v1/workflows, or send its definition"),
             StoreError::Unknown { kind: "approval", .. } => Self::not_found("unknown_approval", error),
+            StoreError::Unknown { kind: "api key", .. } => Self::not_found("unknown_key", error),
+            StoreError::Unknown { kind: "schedule", .. } => Self::not_found("unknown_schedule", error),
             StoreError::Unknown { .. } => Self::internal("missing", &error),
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::Diverged { .. } | StoreError::Corrupt(_) => Self::internal("damaged", &error),

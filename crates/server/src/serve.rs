@@ -4,19 +4,12 @@ use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper::server::conn::http1::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{ServerState, router};
-
-/// How long a request's headers may take: whoever sends them byte by byte is cut off.
-const HEADERS_WAIT_MAX: Duration = Duration::from_secs(15);
-
-/// How long requests under way may take to end once we stop.
-const GRACE: Duration = Duration::from_secs(10);
+use crate::{Access, ServerState, router};
 
 /// After `accept` failed, which it does when there are too many open files.
 const AFTER_TROUBLE: Duration = Duration::from_millis(100);
@@ -24,14 +17,14 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(100);
 /// Serves until `shutdown` resolves; then no connection is taken, streams and long polls end, and requests under
 /// way are finished.
 pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Future<Output = ()>) {
-    let stop = state.stop.clone();
-    let router = router(state);
-    let connections = GracefulShutdown::new();
+    let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    let state = if loopback { state } else { state.with_access(Access::Keys) };
+    let router = router(state.clone());
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => attend(stream, router.clone(), &connections),
+                Ok((stream, _)) => attend(stream, router.clone(), &state),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be taken");
                     tokio::time::sleep(AFTER_TROUBLE).await;
@@ -41,24 +34,33 @@ pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Fut
         }
     }
     drop(listener);
-    stop.cancel();
-    if tokio::time::timeout(GRACE, connections.shutdown()).await.is_err() {
+    state.stop.cancel();
+    state.connections.close();
+    if tokio::time::timeout(state.limits.grace, state.connections.wait()).await.is_err() {
         tracing::warn!("some requests did not end in time and are given up");
     }
 }
 
-fn attend(stream: TcpStream, router: Router, connections: &GracefulShutdown) {
+fn attend(stream: TcpStream, router: Router, state: &ServerState) {
     // Answers are small and wanted at once.
     let _ = stream.set_nodelay(true);
     // HTTP/1.1 alone: finding out which version a client speaks would wait for its first bytes without end.
-    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WAIT_MAX);
+    let mut builder = Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(state.limits.headers_wait_max);
     let service = TowerToHyperService::new(router);
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-    let connection = connections.watch(connection);
-    tokio::spawn(async move {
+    let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let stop = state.stop.clone();
+    state.connections.spawn(async move {
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
         // Connections break; that is the client's business.
-        if let Err(error) = connection.await {
+        if let Err(error) = ended {
             tracing::debug!(%error, "a connection broke");
         }
     });

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use switchyard_observe::Metrics;
 use switchyard_runtime::Engine;
 use switchyard_runtime::kinds::Services;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::metrics::Metrics;
+use crate::access::Access;
+use crate::limits::Limits;
 use crate::routes::tasks::HeldTasks;
 
 /// Cloning is cheap: one for each request.
@@ -16,6 +19,12 @@ pub struct ServerState {
     pub(crate) services: Arc<Services>,
     pub(crate) held: Arc<HeldTasks>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) access: Access,
+    pub(crate) limits: Limits,
+    /// Waited for at the end. WebSockets are among them: they outlive the requests that they began as.
+    pub(crate) connections: TaskTracker,
+    /// What the store is called, for clients that mean one in particular.
+    pub(crate) store: Option<Arc<str>>,
     /// Streams and long polls end when this is cancelled.
     pub(crate) stop: CancellationToken,
 }
@@ -23,7 +32,33 @@ pub struct ServerState {
 impl ServerState {
     /// `services` are those of the engine's own workers: tasks are prepared for workers elsewhere with them.
     pub fn new(engine: Engine, services: Arc<Services>) -> Self {
-        let (held, metrics) = (Arc::default(), Arc::default());
-        Self { engine, services, held, metrics, stop: CancellationToken::new() }
+        let metrics = services.observe.metrics().clone();
+        let access = Access::default();
+        Self {
+            engine,
+            services,
+            held: Arc::default(),
+            metrics,
+            access,
+            limits: Limits::default(),
+            store: None,
+            connections: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Whom it lets in. A server on an address that other machines can reach wants keys whatever is set here.
+    pub fn with_access(self, access: Access) -> Self {
+        Self { access, ..self }
+    }
+
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Says which store this is.
+    pub fn of_store(mut self, id: Option<String>) -> Self {
+        self.store = id.map(Into::into);
+        self
     }
 }

@@ -7,6 +7,7 @@ pub mod accept;
 pub mod control;
 pub mod leases;
 mod place;
+pub mod progress;
 pub mod restore;
 pub mod steps;
 pub mod waits;
@@ -17,7 +18,7 @@ pub use place::{Backend, Place};
 #[macro_export]
 macro_rules! hot_store_tests {
     ($backend:expr) => {
-        $crate::hot_store_tests!($backend; accept, steps, waits, control, leases, restore);
+        $crate::hot_store_tests!($backend; accept, steps, waits, control, leases, progress, restore);
     };
     ($backend:expr; $($group:ident),*) => {
         $(

@@ -6,9 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{ClaimRef, Event, Run, Settled, Settlement, Task};
+use switchyard_core::run::{ClaimRef, Event, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want, Yard};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
+use switchyard_observe::Observe;
 use switchyard_store::{
     Archive, Change, Clock, Followers, HotStore, IdleWorkers, Size, StoreError, Unfinished, news,
 };
@@ -23,6 +24,7 @@ pub struct MemoryStore {
     idle: IdleWorkers,
     followers: Followers,
     timers: Notify,
+    observe: Observe,
     /// Why the archive took no more. From then on this store is ahead of what is kept, and answers nothing.
     failed: OnceLock<StoreError>,
 }
@@ -43,8 +45,14 @@ impl MemoryStore {
             idle: IdleWorkers::default(),
             followers: Followers::default(),
             timers: Notify::new(),
+            observe: Observe::default(),
             failed: OnceLock::new(),
         }
+    }
+
+    /// Tells somebody what happens.
+    pub fn observed(self, observe: Observe) -> Self {
+        Self { observe, ..self }
     }
 
     /// Changes the yard, journals what that did, and answers once it is durable.
@@ -59,8 +67,8 @@ impl MemoryStore {
             let answer = change(&mut yard, self.clock.now(), &mut events);
             let nudges = yard.take_nudges();
             let written = (!events.is_empty()).then(|| {
-                let news = news(&events);
-                (self.archive.append(events), news)
+                let (news, commit) = (news(&events), self.observe.journalled(&events));
+                (self.archive.append(events), news, commit)
             });
             drop(yard);
             self.idle.wake(&nudges.queues);
@@ -69,8 +77,9 @@ impl MemoryStore {
             }
             (answer, written)
         };
-        if let Some((ack, news)) = written {
+        if let Some((ack, news, commit)) = written {
             self.acknowledged(ack.await)?;
+            commit.durable();
             self.followers.tell(&news);
         }
         Ok(answer)
@@ -120,7 +129,11 @@ impl HotStore for MemoryStore {
     ) -> Result<(Vec<Settled>, Vec<Task>), StoreError> {
         self.durably(|yard, now, out| {
             let settled = settlements.into_iter().map(|one| yard.settle(one, now, out)).collect();
-            (settled, yard.claim(want, now, out))
+            let tasks = yard.claim(want, now, out);
+            for task in &tasks {
+                self.observe.metrics().claimed_step(&task.queue, now.since(task.queued_at));
+            }
+            (settled, tasks)
         })
         .await
     }
@@ -146,6 +159,10 @@ impl HotStore for MemoryStore {
         Ok(claims.iter().map(|claim| yard.heartbeat(claim, lease, now)).collect())
     }
 
+    async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<Settled, StoreError> {
+        Ok(self.durably(|yard, now, out| yard.progress(claim, progress, now, out)).await??)
+    }
+
     async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError> {
         match self.durably(|yard, now, out| yard.command(run, command, now, out)).await? {
             Some(answer) => Ok(answer?),
@@ -162,6 +179,7 @@ impl HotStore for MemoryStore {
     }
 
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError> {
+        self.observe.taken_up(&runs);
         self.durably(|yard, now, out| yard.restore(runs, now, out)).await
     }
 
@@ -176,7 +194,9 @@ impl HotStore for MemoryStore {
     }
 
     async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
-        self.durably(|yard, now, out| (yard.fire_due(now, out), yard.next_timer())).await
+        let fired = self.durably(|yard, now, out| (yard.fire_due(now, out), yard.next_timer())).await?;
+        self.observe.metrics().timers_fired(fired.0);
+        Ok(fired)
     }
 
     async fn timers_changed(&self) {
@@ -184,7 +204,9 @@ impl HotStore for MemoryStore {
     }
 
     async fn reclaim(&self) -> Result<usize, StoreError> {
-        self.durably(|yard, now, out| yard.reclaim(now, out)).await
+        let reclaimed = self.durably(|yard, now, out| yard.reclaim(now, out)).await?;
+        self.observe.metrics().reclaimed(reclaimed);
+        Ok(reclaimed)
     }
 
     async fn in_flight(&self, run: RunId) -> Result<bool, StoreError> {

@@ -132,6 +132,7 @@ impl RedisStore {
         let definition: Hash = format!("sha256:{}", fields.text()?).parse().map_err(unreadable)?;
         let (run_attempt, started_at) = (fields.next()?, fields.next::<i64>()?);
         let (depth, skip, rounds) = (fields.next()?, fields.next::<u8>()? == 1, fields.next()?);
+        let queued_at = Timestamp::from_millis(fields.next()?);
         let graph = self.graphs.get(definition).await?;
         self.remember(run, definition);
         let ix = graph.ir.find(&node).ok_or_else(|| unreadable("a node that its graph does not have"))?;
@@ -140,6 +141,7 @@ impl RedisStore {
             Some(Waiting::Gathered(children)) => Some(children),
             _ => None,
         };
+        let (checkpoint, trace) = (fields.json()?, fields.json()?);
         let mut reads = Vec::new();
         for read in &graph.ir.node(ix).reads {
             let state =
@@ -155,6 +157,10 @@ impl RedisStore {
             attempt,
             definition,
             workflow: graph.ir.name.clone(),
+            queue: graph.ir.node(ix).queue.clone(),
+            queued_at,
+            trace,
+            checkpoint,
             run_attempt,
             started_at: Timestamp::from_millis(started_at),
             depth,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{ClaimRef, Run, Settled, Settlement, Task};
+use switchyard_core::run::{ClaimRef, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want};
 use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use switchyard_store::{Archive, Change, Clock, HotStore, Size, StoreError, Unfinished};
@@ -130,6 +130,13 @@ impl HotStore for RedisStore {
         lease: Option<Duration>,
     ) -> Result<Vec<Standing>, StoreError> {
         self.keep_claims(claims, lease).await
+    }
+
+    async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<Settled, StoreError> {
+        let say = |yard: &mut switchyard_core::yard::Yard, now, out: &mut Vec<_>| {
+            yard.progress(claim, progress.clone(), now, out)
+        };
+        Ok(self.decide(Touch::run(claim.run), say).await??)
     }
 
     async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError> {

@@ -85,6 +85,17 @@ pub trait Archive: Send + Sync + 'static {
     /// By name.
     async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError>;
 
+    /// Keeps a key. One that has this id already stays as it is.
+    async fn put_api_key(&self, record: ApiKeyRecord) -> Result<(), StoreError>;
+
+    /// Every key that was ever made, oldest first.
+    async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
+
+    async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError>;
+
+    /// Whether there was such a key, and it was not revoked before.
+    async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError>;
+
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError>;
 
     /// Newest first.
@@ -105,16 +116,16 @@ pub trait Archive: Send + Sync + 'static {
 }
 
 /// A run as a list shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     pub run_id: RunId,
     pub workflow: Arc<str>,
     pub workflow_version: Option<u32>,
     pub definition: Hash,
     pub status: RunStatus,
-    #[serde(serialize_with = "time::rfc3339::serialize")]
+    #[serde(with = "time::rfc3339")]
     pub accepted_at: Timestamp,
-    #[serde(serialize_with = "time::rfc3339::option::serialize")]
+    #[serde(with = "time::rfc3339::option")]
     pub ended_at: Option<Timestamp>,
     pub parent: Option<RunId>,
     pub error: Option<RunError>,
@@ -149,12 +160,12 @@ pub struct Page<T> {
     pub next: Option<RunId>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowRecord {
     pub name: String,
     pub version: u32,
     pub definition: Hash,
-    #[serde(serialize_with = "time::rfc3339::serialize")]
+    #[serde(with = "time::rfc3339")]
     pub created_at: Timestamp,
 }
 
@@ -168,6 +179,22 @@ pub struct ScheduleRecord {
     pub next_at: Option<Timestamp>,
     /// Of its newest tick.
     pub last_run: Option<RunId>,
+}
+
+/// A key that lets its holder in. The key itself is nowhere.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ApiKeyRecord {
+    /// In the key itself as well, so that it is found without trying all of them.
+    pub id: String,
+    /// Whose it is or what for; for people.
+    pub name: String,
+    /// SHA-256 of its secret.
+    #[serde(skip)]
+    pub digest: Hash,
+    #[serde(serialize_with = "time::rfc3339::serialize")]
+    pub created_at: Timestamp,
+    #[serde(serialize_with = "time::rfc3339::option::serialize")]
+    pub revoked_at: Option<Timestamp>,
 }
 
 /// An approval as a list shows it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Serialize;
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{ClaimRef, Run, Settled, Settlement, Task};
+use switchyard_core::run::{ClaimRef, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, NewRun, Standing};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
 use tokio::sync::watch;
@@ -51,6 +51,10 @@ pub trait HotStore: Send + Sync + 'static {
         claims: &[ClaimRef],
         lease: Option<Duration>,
     ) -> Result<Vec<Standing>, StoreError>;
+
+    /// Records what the holder of a claim says about it: a checkpoint, or output as it comes. A claim that does not
+    /// count (any more) changes nothing, and the answer says so.
+    async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<Settled, StoreError>;
 
     /// Carries out a command on a run that is under way.
     async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError>;

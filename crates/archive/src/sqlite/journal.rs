@@ -8,7 +8,7 @@ use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
 use switchyard_store::{StoreError, WorkflowRecord};
 
-use super::{project, read, schedules};
+use super::{keys, project, read, schedules};
 
 /// Something to make durable.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(super) enum Work {
     Workflow { name: String, definition: Hash, at: Timestamp },
     Cache { scope: String, key: String, value: Payload, now: Timestamp, expires_at: Timestamp },
     Schedule(schedules::Change),
+    Key(keys::Change),
 }
 
 impl Work {
@@ -25,7 +26,11 @@ impl Work {
     pub(super) fn weight(&self) -> usize {
         match self {
             Self::Append(events) => events.len(),
-            Self::Definition { .. } | Self::Workflow { .. } | Self::Cache { .. } | Self::Schedule(_) => 1,
+            Self::Definition { .. }
+            | Self::Workflow { .. }
+            | Self::Cache { .. }
+            | Self::Schedule(_)
+            | Self::Key(_) => 1,
         }
     }
 }
@@ -142,6 +147,7 @@ impl<'c> Journal<'c> {
             Work::Cache { scope, key, value, now, expires_at } => {
                 self.cache(scope, key, value, *now, *expires_at)?;
             }
+            Work::Key(change) => return keys::change(self.conn, change).map(Answer::Changed),
             Work::Schedule(change) => return schedules::change(self.conn, change).map(Answer::Changed),
         }
         Ok(Answer::Done)

@@ -3,12 +3,14 @@
 //! - `writer`: the thread; everything that waits is one transaction and one disk sync
 //! - `journal`: what the thread does inside a transaction
 //! - `project`: the rows of runs and approvals that follow from an event
-//! - `read`: questions, answered on connections of their own
+//! - `read`: questions, answered on connections of their own; `newest`: one that need not be asked twice
 
 mod checkpoint;
 mod error;
 mod journal;
+mod keys;
 mod migrations;
+mod newest;
 mod project;
 mod read;
 mod rows;
@@ -24,13 +26,14 @@ use rusqlite::{Connection, OpenFlags};
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApprovalFilter, ApprovalRecord, Archive, Page, RunFilter, RunRecord, ScheduleRecord, StoreError,
-    Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, Page, RunFilter, RunRecord, ScheduleRecord,
+    StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::folder::FolderLock;
 use error::cannot_open;
 use journal::{Answer, Work};
+use newest::Newest;
 use read::Readers;
 use writer::Writer;
 
@@ -38,8 +41,17 @@ use writer::Writer;
 #[derive(Debug, Clone)]
 pub struct SqliteArchive {
     readers: Arc<Readers>,
-    /// None when the file was opened for reading only.
-    writer: Option<Arc<Writer>>,
+    writing: Writing,
+    newest: Arc<Newest>,
+}
+
+/// What may be written, and how.
+#[derive(Debug, Clone)]
+enum Writing {
+    Nothing,
+    /// API keys, in a file that another process works on.
+    KeysBeside,
+    Everything(Arc<Writer>),
 }
 
 /// How to open an archive, for those who need to deviate.
@@ -69,26 +81,50 @@ impl SqliteArchive {
         let path: Arc<Path> = path.into();
         let mut conn = connect(&path, Access::Write(&options)).map_err(|e| cannot_open(&path, &e))?;
         migrations::migrate(&mut conn, &path)?;
-        let writer = Writer::start(conn, path.clone(), lock)?;
-        Ok(Self { readers: Arc::new(Readers::new(path)), writer: Some(Arc::new(writer)) })
+        let newest = Arc::new(Newest::default());
+        let writer = Writer::start(conn, path.clone(), newest.clone(), lock)?;
+        let writing = Writing::Everything(Arc::new(writer));
+        Ok(Self { readers: Arc::new(Readers::new(path)), writing, newest })
     }
 
     /// Opens an existing file for reading, also while another process writes to it.
     pub fn open_read_only(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let path: Arc<Path> = path.into().into();
+        Self::open_shared(path.into(), Writing::Nothing)
+    }
+
+    /// The same, but API keys can be made and revoked.
+    pub(crate) fn open_for_keys(path: PathBuf) -> Result<Self, StoreError> {
+        Self::open_shared(path, Writing::KeysBeside)
+    }
+
+    fn open_shared(path: PathBuf, writing: Writing) -> Result<Self, StoreError> {
+        let path: Arc<Path> = path.into();
         let conn = connect(&path, Access::Read).map_err(|e| cannot_open(&path, &e))?;
         migrations::check_current(&conn, &path)?;
-        Ok(Self { readers: Arc::new(Readers::new(path)), writer: None })
+        Ok(Self { readers: Arc::new(Readers::new(path)), writing, newest: Arc::default() })
     }
 
     async fn change_schedule(&self, change: schedules::Change) -> Result<bool, StoreError> {
         Ok(matches!(self.write(Work::Schedule(change)).await?, Answer::Changed(true)))
     }
 
+    async fn change_key(&self, change: keys::Change) -> Result<bool, StoreError> {
+        if !matches!(self.writing, Writing::KeysBeside) {
+            return Ok(matches!(self.write(Work::Key(change)).await?, Answer::Changed(true)));
+        }
+        let path = self.readers.path().to_owned();
+        let changing = tokio::task::spawn_blocking(move || keys::change_beside(&path, &change));
+        changing.await.unwrap_or_else(|e| Err(StoreError::unavailable(format!("interrupted: {e}"))))
+    }
+
     fn writer(&self) -> Result<&Writer, StoreError> {
-        self.writer.as_deref().ok_or_else(|| {
-            StoreError::unavailable(format!("{} was opened for reading only", self.readers.path().display()))
-        })
+        match &self.writing {
+            Writing::Everything(writer) => Ok(writer),
+            Writing::Nothing | Writing::KeysBeside => {
+                let file = self.readers.path().display();
+                Err(StoreError::unavailable(format!("{file} was opened for reading only")))
+            }
+        }
     }
 
     /// Hands work to the writer; durable at return.
@@ -189,8 +225,16 @@ impl Archive for SqliteArchive {
     }
 
     async fn workflow(&self, name: &str, version: Option<u32>) -> Result<Option<WorkflowRecord>, StoreError> {
+        let alone = matches!(self.writing, Writing::Everything(_)) && version.is_none();
+        if alone && let Some(known) = self.newest.of(name) {
+            return Ok(Some(known));
+        }
         let name = name.to_owned();
-        self.readers.ask(move |conn| read::workflow(conn, &name, version)).await
+        let found = self.readers.ask(move |conn| read::workflow(conn, &name, version)).await?;
+        if alone && let Some(record) = &found {
+            self.newest.learn(record);
+        }
+        Ok(found)
     }
 
     async fn workflows(&self) -> Result<Vec<WorkflowRecord>, StoreError> {
@@ -222,6 +266,23 @@ impl Archive for SqliteArchive {
 
     async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
         self.readers.ask(schedules::all).await
+    }
+
+    async fn put_api_key(&self, record: ApiKeyRecord) -> Result<(), StoreError> {
+        self.change_key(keys::Change::Put(Box::new(record))).await.map(|_| ())
+    }
+
+    async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        self.readers.ask(keys::all).await
+    }
+
+    async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError> {
+        let id = id.to_owned();
+        self.readers.ask(move |conn| keys::by_id(conn, &id)).await
+    }
+
+    async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
+        self.change_key(keys::Change::Revoke { id: id.to_owned(), at }).await
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError> {

@@ -77,6 +77,8 @@ pub(super) fn follow(conn: &Connection, run_no: i64, event: &Event) -> Result<()
         | E::NodeWaiting { .. }
         | E::NodeWoken { .. }
         | E::NodeReleased { .. }
+        | E::NodeCheckpointed { .. }
+        | E::NodeChunks { .. }
         | E::ChildStarted { .. }
         | E::ChildEnded { .. } => Ok(()),
     }

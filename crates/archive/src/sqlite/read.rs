@@ -10,6 +10,7 @@ use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
     ApprovalFilter, ApprovalRecord, Page, RunFilter, RunRecord, StoreError, Unfinished, WorkflowRecord,
 };
+use tokio::sync::Semaphore;
 
 use super::error::cannot_read;
 use super::rows::{
@@ -33,18 +34,22 @@ impl From<rusqlite::Error> for Unread {
 
 pub(super) type Answer<T> = Result<T, Unread>;
 
-/// Connections that nobody uses at the moment. More are opened when these do not suffice.
+/// Connections to ask on. They are opened when needed and kept: opening one reads and parses the whole schema, which
+/// costs many times what a question does.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: Arc<Path>,
     idle: Mutex<Vec<Connection>>,
+    /// One for each connection; whoever finds none waits here and not in a thread.
+    permits: Semaphore,
 }
 
-const IDLE_MAX: usize = 4;
+/// Questions answered at once. More than there are cores, because some wait for the disk.
+const CONNECTIONS_MAX: usize = 8;
 
 impl Readers {
     pub(super) fn new(path: Arc<Path>) -> Self {
-        Self { path, idle: Mutex::new(Vec::new()) }
+        Self { path, idle: Mutex::new(Vec::new()), permits: Semaphore::new(CONNECTIONS_MAX) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -56,6 +61,8 @@ impl Readers {
         question: impl FnOnce(&Connection) -> Answer<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let readers = self.clone();
+        // Never closed, so there is always one to come.
+        let _permit = self.permits.acquire().await;
         match tokio::task::spawn_blocking(move || readers.ask_now(question)).await {
             Ok(answer) => answer,
             Err(e) => Err(StoreError::unavailable(format!("a question to the archive was interrupted: {e}"))),
@@ -80,7 +87,8 @@ impl Readers {
 
     fn give_back(&self, conn: Connection) {
         let mut idle = self.idle.lock();
-        if idle.len() < IDLE_MAX {
+        // A question whose asker has gone away may still be at it.
+        if idle.len() < CONNECTIONS_MAX {
             idle.push(conn);
         }
     }

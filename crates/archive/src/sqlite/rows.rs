@@ -91,7 +91,7 @@ pub(super) fn moment(row: &Row<'_>, column: &str) -> Result<Timestamp, Unread> {
     Ok(Timestamp::from_millis(row.get(column)?))
 }
 
-fn maybe_moment(row: &Row<'_>, column: &str) -> Result<Option<Timestamp>, Unread> {
+pub(super) fn maybe_moment(row: &Row<'_>, column: &str) -> Result<Option<Timestamp>, Unread> {
     Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
 }
 

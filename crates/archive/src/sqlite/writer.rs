@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::checkpoint;
 use super::error::{cannot_open, sentence};
 use super::journal::{Answer, Failure, Journal, Work};
+use super::newest::Newest;
 use crate::folder::FolderLock;
 
 /// A transaction takes no more once it has this many events: the first in it should not wait for ever.
@@ -36,10 +37,11 @@ impl Writer {
     pub(super) fn start(
         conn: Connection,
         path: Arc<Path>,
+        newest: Arc<Newest>,
         lock: Option<Arc<FolderLock>>,
     ) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel();
-        let desk = Desk { conn, path: path.clone(), inbox, _lock: lock };
+        let desk = Desk { conn, path: path.clone(), inbox, newest, _lock: lock };
         let thread = std::thread::Builder::new()
             .name("archive-writer".to_owned())
             .spawn(move || desk.work())
@@ -84,6 +86,8 @@ struct Desk {
     conn: Connection,
     path: Arc<Path>,
     inbox: Receiver<Job>,
+    /// Told here and not by whoever registers, who may have gone away.
+    newest: Arc<Newest>,
     /// The folder stays ours until the last page is written.
     _lock: Option<Arc<FolderLock>>,
 }
@@ -102,7 +106,7 @@ impl Desk {
         while let Ok(first) = self.inbox.recv() {
             let group = self.gather(first);
             match write_group(&mut journal, &group) {
-                Ok(answers) => acknowledge(group, answers),
+                Ok(answers) => self.acknowledge(group, answers),
                 Err(Failure::Refused(_)) => self.write_one_by_one(&mut journal, group)?,
                 Err(Failure::Sqlite(e)) => return Err(self.give_up(&e, &journal, group)),
             }
@@ -116,7 +120,7 @@ impl Desk {
         let mut left = group.into_iter();
         while let Some(job) = left.next() {
             match write_group(journal, std::slice::from_ref(&job)) {
-                Ok(answers) => acknowledge(vec![job], answers),
+                Ok(answers) => self.acknowledge(vec![job], answers),
                 Err(Failure::Refused(why)) => {
                     tracing::warn!(error = %why, "the archive refused what does not fit");
                     refuse_all(vec![job], &why);
@@ -127,6 +131,16 @@ impl Desk {
             }
         }
         Ok(())
+    }
+
+    fn acknowledge(&self, group: Vec<Job>, answers: Vec<Answer>) {
+        for (job, answer) in group.into_iter().zip(answers) {
+            if let Answer::Workflow(record) = &answer {
+                self.newest.learn(record);
+            }
+            // Nobody may be waiting any more; what is written stays written.
+            let _ = job.ack.send(Ok(answer));
+        }
     }
 
     /// Everything that waits behind `first`, up to the size of a group.
@@ -166,13 +180,6 @@ impl Desk {
 
 fn write_group(journal: &mut Journal<'_>, group: &[Job]) -> Result<Vec<Answer>, Failure> {
     journal.transaction(|journal| group.iter().map(|job| journal.perform(&job.work)).collect())
-}
-
-fn acknowledge(group: Vec<Job>, answers: Vec<Answer>) {
-    for (job, answer) in group.into_iter().zip(answers) {
-        // Nobody may be waiting any more; what is written stays written.
-        let _ = job.ack.send(Ok(answer));
-    }
 }
 
 fn refuse_all(group: Vec<Job>, why: &StoreError) {

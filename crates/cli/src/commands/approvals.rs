@@ -1,14 +1,14 @@
 //! `switchyard approvals …`
 
+use switchyard_api::{Approval, ApprovalStatus};
 use switchyard_core::run::Decision;
 use switchyard_core::{ApprovalId, RunId};
-use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus};
 
 use super::tell_status;
 use crate::errors::Failure;
 use crate::output;
+use crate::place;
 use crate::settings::{self, Settings};
-use crate::store;
 
 /// See what waits for a person, and decide it
 #[derive(Debug, clap::Subcommand)]
@@ -51,6 +51,10 @@ pub(crate) struct DecideArgs {
     /// Who decides; you, if not given
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
+
+    /// Print `{"run_id", "status"}`
+    #[arg(long)]
+    json: bool,
 }
 
 fn approval_id(text: &str) -> Result<ApprovalId, String> {
@@ -67,9 +71,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
 }
 
 async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
-    let status = (!args.all).then_some(ApprovalStatus::Pending);
-    let filter = ApprovalFilter { run: args.run, status };
-    let records = store::peek(settings)?.archive().approvals(&filter).await?;
+    let records = place::find(settings).await?.approvals(args.run, args.all).await?;
     if args.json {
         return Ok(output::json(&records)?);
     }
@@ -81,7 +83,7 @@ async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
     Ok(output::table(["APPROVAL", "RUN", "NODE", "STATUS", "SINCE", "APPROVER", "PROMPT"], rows)?)
 }
 
-fn row(record: &ApprovalRecord) -> [String; 7] {
+fn row(record: &Approval) -> [String; 7] {
     [
         record.approval.to_string(),
         record.run.to_string(),
@@ -93,7 +95,7 @@ fn row(record: &ApprovalRecord) -> [String; 7] {
     ]
 }
 
-fn status(record: &ApprovalRecord) -> &'static str {
+fn status(record: &Approval) -> &'static str {
     match record.status {
         ApprovalStatus::Pending => "pending",
         ApprovalStatus::Approved => "approved",
@@ -105,11 +107,7 @@ fn status(record: &ApprovalRecord) -> &'static str {
 
 async fn decide(args: DecideArgs, decision: Decision, settings: &Settings) -> Result<(), Failure> {
     let by = args.by.unwrap_or_else(settings::user);
-    let (run, status) = store::once(settings, async |engine| {
-        let run = engine.decide(&args.approval, decision, &by, &args.comment).await?;
-        Ok((run, engine.state(run).await?.status()))
-    })
-    .await?;
-    tell_status(run, status, settings);
-    Ok(())
+    let place = place::find(settings).await?;
+    let at = place.decide(&args.approval, decision, &by, &args.comment).await?;
+    tell_status(at, args.json, &*place)
 }

@@ -22,6 +22,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args) -> Result<(), Failure> {
+    // The subscribers of `bench http` are connections of this process, too.
+    switchyard_server::allow_many_connections();
     let measured =
         switchyard_bench::run(&args.bench, |stage| output::tell(&format!("measuring {stage}"))).await;
     let report = measured.map_err(|error| Failure::store(format!("{error:#}")))?;

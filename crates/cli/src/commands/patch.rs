@@ -1,16 +1,13 @@
 //! `switchyard patch …`
 
-use std::sync::Arc;
-
-use switchyard_core::run::Patched;
+use switchyard_api::{PatchReport, PatchView};
 use switchyard_core::{PatchId, RunId};
-use switchyard_runtime::{EngineError, PatchReport, PatchRequest};
 
 use crate::errors::Failure;
 use crate::input;
 use crate::output;
+use crate::place::{self, Patch, Place};
 use crate::settings::{self, Settings};
-use crate::store;
 
 /// Change the graph of a run that is under way
 #[derive(Debug, clap::Subcommand)]
@@ -108,36 +105,29 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
 }
 
 async fn apply(args: ApplyArgs, settings: &Settings) -> Result<(), Failure> {
-    let request = PatchRequest {
-        run: args.run,
+    let patch = Patch {
         ops: input::operations(&args.ops_file)?,
         seen: args.seen,
         author: author(args.author),
-        reason: args.reason.into(),
+        reason: args.reason,
         dry_run: args.dry_run,
     };
-    let report = store::once(settings, async |engine| match engine.patch(request).await {
-        // Told apart from problems of a request: they are in the file.
-        Err(EngineError::Invalid(problems)) => Ok(Err(problems)),
-        other => Ok(Ok(other?)),
-    });
-    let report = report.await?.map_err(|problems| Failure::invalid(&args.ops_file, problems, None))?;
-    tell(&report, args.run, args.json, settings)
+    let place = place::find(settings).await?;
+    let report = place.patch(args.run, patch).await.map_err(|failure| failure.about(&args.ops_file))?;
+    tell(&report, args.run, args.json, &*place)
 }
 
 async fn undo(args: UndoArgs, settings: &Settings) -> Result<(), Failure> {
-    let author = author(args.author);
-    let report = store::once(settings, async |engine| {
-        engine.undo_patch(args.run, &args.patch, author, args.dry_run).await
-    });
-    tell(&report.await?, args.run, args.json, settings)
+    let place = place::find(settings).await?;
+    let report = place.undo_patch(args.run, &args.patch, &author(args.author), args.dry_run).await?;
+    tell(&report, args.run, args.json, &*place)
 }
 
-fn author(given: Option<String>) -> Arc<str> {
-    given.unwrap_or_else(settings::user).into()
+fn author(given: Option<String>) -> String {
+    given.unwrap_or_else(settings::user)
 }
 
-fn tell(report: &PatchReport, run: RunId, json: bool, settings: &Settings) -> Result<(), Failure> {
+fn tell(report: &PatchReport, run: RunId, json: bool, place: &dyn Place) -> Result<(), Failure> {
     if json {
         output::json(report)?;
     } else {
@@ -146,7 +136,7 @@ fn tell(report: &PatchReport, run: RunId, json: bool, settings: &Settings) -> Re
     match &report.patch {
         Some(patch) => {
             output::tell(&format!("{patch} made version {} of the graph", report.version));
-            output::hint(&format!("no worker runs now; carry it on with {}", settings.resume_command(run)));
+            super::tell_carry_on(run, place);
         }
         None => output::tell(&format!("dry run: it would make version {} of the graph", report.version)),
     }
@@ -154,19 +144,19 @@ fn tell(report: &PatchReport, run: RunId, json: bool, settings: &Settings) -> Re
 }
 
 async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
-    let run = store::peek(settings)?.state(args.run, None).await?;
+    let patches = place::find(settings).await?.patches(args.run).await?;
     if args.json {
-        return Ok(output::json(&run.patches)?);
+        return Ok(output::json(&patches)?);
     }
-    if run.patches.is_empty() {
+    if patches.is_empty() {
         output::tell("no patches");
         return Ok(());
     }
-    let rows = run.patches.iter().map(|patch| row(patch, &run.patches)).collect();
+    let rows = patches.iter().map(|patch| row(patch, &patches)).collect();
     Ok(output::table(["PATCH", "VERSION", "AUTHOR", "REASON", "UNDONE", "CHANGES"], rows)?)
 }
 
-fn row(patch: &Patched, all: &[Patched]) -> [String; 6] {
+fn row(patch: &PatchView, all: &[PatchView]) -> [String; 6] {
     let undone = all.iter().any(|other| other.undoes.as_ref() == Some(&patch.patch));
     [
         patch.patch.to_string(),

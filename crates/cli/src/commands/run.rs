@@ -4,20 +4,19 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
 use switchyard_core::RunId;
 use switchyard_core::run::{Concurrency, RunStatus};
-use switchyard_core::yard::Acceptance;
-use switchyard_embedded::Embedded;
 use switchyard_lang::Program;
 use switchyard_lang::duration::HumanDuration;
-use switchyard_runtime::{EngineError, Submission};
 
-use crate::drive::{self, How};
+use crate::drive::{self, How, Since};
 use crate::errors::Failure;
+use crate::flags::WorkArgs;
 use crate::input::{self, InputArgs};
 use crate::output;
+use crate::place::{self, Opening, Place, Source, Wanted};
 use crate::settings::Settings;
-use crate::store::{self, WorkArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,9 +24,10 @@ Examples:
   switchyard run examples/hello.yaml -i name=Ada --json
   switchyard run --resume all";
 
-/// Run a workflow in this process, to its end
+/// Run a workflow to its end: in the server, if one answers, else in this process
 ///
-/// The output goes to stdout, progress to stderr. Ctrl-C leaves the run resumable; a second one exits at once.
+/// The output goes to stdout, progress to stderr. In a server, the run goes on after Ctrl-C: `runs watch` follows it
+/// again, `runs cancel` stops it. In this process, Ctrl-C leaves the run resumable; a second one exits at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     limits: LimitArgs,
 
     #[command(flatten)]
-    work: WorkArgs,
+    _work: WorkArgs,
 
     /// Print one document with the run's status, output, error and nodes
     #[arg(long)]
@@ -100,95 +100,92 @@ fn duration(text: &str) -> Result<HumanDuration, String> {
 }
 
 pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failure> {
-    let how = How { settings, json: args.json, allow_commands: args.work.allow_commands };
+    let how = How { settings, json: args.json };
     match (&args.resume, &args.file) {
         (Some(Resume::All), _) => {
-            let yard = store::open_existing(settings, &args.work).await?;
-            drive::all_to_end(yard, how).await
+            let mut place = place::find(settings).await?;
+            place.open(Opening { create: false }).await?;
+            drive::all_to_end(&mut *place, how).await
         }
-        (Some(Resume::One(run)), _) => resume(*run, &args, how).await,
+        (Some(Resume::One(run)), _) => resume(*run, how).await,
         (None, Some(file)) => start(file, &args, how).await,
         (None, None) => Err(Failure::usage("say which workflow to run")),
     }
 }
 
-async fn resume(run: RunId, args: &Args, how: How<'_>) -> Result<(), Failure> {
-    let yard = store::open_existing(how.settings, &args.work).await?;
-    let status = yard.engine().state(run).await?.status();
+async fn resume(run: RunId, how: How<'_>) -> Result<(), Failure> {
+    let mut place = place::find(how.settings).await?;
+    place.open(Opening { create: false }).await?;
+    let status = place.run(run, None).await?.status;
     if status == RunStatus::Paused {
-        return Err(Failure::refused(format!("{run} is paused"))
-            .hint(how.settings.command(&format!("runs resume {run}"))));
+        return Err(
+            Failure::refused(format!("{run} is paused")).hint(place.command(&format!("runs resume {run}")))
+        );
     }
-    drive::tell_recovered(&yard, usize::from(!status.is_terminal()));
-    drive::to_end(yard, run, how).await
+    drive::tell_others(place.taken_up().saturating_sub(usize::from(!status.is_terminal())));
+    drive::to_end(&mut *place, run, Since::Now, how).await
 }
 
 async fn start(file: &str, args: &Args, how: How<'_>) -> Result<(), Failure> {
     // Everything that can be wrong with what was typed is found before the folder is touched.
     let input = args.input.read()?;
-    let found = if is_file(file) { Some(input::program(file)?) } else { None };
-    let (yard, program, version) = match found {
-        Some(program) => {
-            check_input(&program, &input)?;
-            (store::open(how.settings, &args.work).await?, Arc::new(program), None)
-        }
-        None => registered(file, args, how.settings).await?,
+    let program = if is_file(file) { Some(input::program(file)?) } else { None };
+    if let Some(program) = &program {
+        check_input(program, &input)?;
+    }
+    let mut place = place::find(how.settings).await?;
+    let workflow = match program {
+        Some(program) => Source::Program(Arc::new(program)),
+        None => registered(file, &*place).await?,
     };
-    drive::tell_recovered(&yard, 0);
-    let mut submission = args.limits.apply(Submission::new(program, input));
-    submission.workflow_version = version;
-    let run = match yard.engine().submit(submission).await.map_err(bad_input)? {
-        Acceptance::New(run) => run,
-        Acceptance::Existing(run) => {
-            output::tell(&format!("the idempotency key was used before, for {run}"));
-            run
-        }
-    };
-    if args.detach { drive::detach(yard, run, how).await } else { drive::to_end(yard, run, how).await }
+    place.open(Opening { create: true }).await?;
+    drive::tell_others(place.taken_up());
+    let wanted = args.limits.apply(workflow, input);
+    let taken = place.submit(&wanted).await.map_err(|failure| failure.about("the input"))?;
+    let run = taken.run;
+    if taken.before {
+        output::tell(&format!("the idempotency key was used before, for {run}"));
+    }
+    let since = if taken.before { Since::Now } else { Since::Event(1) };
+    match args.detach {
+        true => drive::detach(&mut *place, run, how).await,
+        false => drive::to_end(&mut *place, run, since, how).await,
+    }
 }
 
 fn is_file(file: &str) -> bool {
     file == "-" || Path::new(file).exists()
 }
 
-/// A workflow by its name, with the folder that has it.
-async fn registered(
-    name: &str,
-    args: &Args,
-    settings: &Settings,
-) -> Result<(Embedded, Arc<Program>, Option<u32>), Failure> {
+/// A workflow by its name, which must be there.
+async fn registered(name: &str, place: &dyn Place) -> Result<Source, Failure> {
     let unknown = || {
         Failure::usage(format!("there is neither a file nor a registered workflow `{name}`"))
-            .hint(settings.command("workflows list"))
+            .hint(place.command("workflows list"))
     };
-    let history = store::peek(settings).map_err(|_| unknown())?;
-    let record = history.archive().workflow(name, None).await?.ok_or_else(unknown)?;
-    let yard = store::open(settings, &args.work).await?;
-    let program = yard.engine().catalog().get(record.definition).await.map_err(EngineError::from)?;
-    Ok((yard, program, Some(record.version)))
-}
-
-fn check_input(program: &Program, input: &serde_json::Value) -> Result<(), Failure> {
-    let checked = program.prepare_input(input.clone()).map(drop);
-    checked.map_err(|diagnostics| bad_input(EngineError::Invalid(diagnostics)))
-}
-
-fn bad_input(error: EngineError) -> Failure {
-    match error {
-        EngineError::Invalid(diagnostics) => Failure::invalid("the input", diagnostics, None),
-        other => other.into(),
+    match place.definition(name, None).await {
+        Ok(_) => Ok(Source::Named(name.to_owned())),
+        // A server that does not answer says more than that.
+        Err(failure) if place.is_worked_at() && failure.is_store() => Err(failure),
+        Err(_) => Err(unknown()),
     }
 }
 
+fn check_input(program: &Program, input: &Value) -> Result<(), Failure> {
+    let checked = program.prepare_input(input.clone()).map(drop);
+    checked.map_err(|diagnostics| Failure::invalid("the input", diagnostics, None))
+}
+
 impl LimitArgs {
-    fn apply(&self, submission: Submission) -> Submission {
+    fn apply(&self, workflow: Source, input: Value) -> Wanted {
         let concurrency = self.concurrency_key.as_deref().zip(self.concurrency_limit);
-        Submission {
+        Wanted {
+            workflow,
+            input,
             idempotency_key: self.idempotency_key.clone(),
             concurrency: concurrency.map(|(key, limit)| Concurrency { key: key.into(), limit: limit.get() }),
             deadline: self.deadline.map(|deadline| deadline.0),
-            parallelism: self.parallelism.map(NonZeroU32::get),
-            ..submission
+            parallelism: self.parallelism,
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use switchyard_core::schedule::{CatchUp, Overlap, Schedule, Timetable};
-use switchyard_core::yard::Acceptance;
-use switchyard_core::{Payload, Timestamp};
+use switchyard_api::{ScheduleView, TickRun};
+use switchyard_core::Timestamp;
+use switchyard_core::schedule::{CatchUp, Overlap};
 use switchyard_lang::duration::HumanDuration;
-use switchyard_store::{Clock, ScheduleRecord, StoreError, SystemClock};
 
 use crate::errors::Failure;
+use crate::input;
 use crate::output;
+use crate::place::{self, NewSchedule};
 use crate::settings::Settings;
-use crate::{input, store};
 
 /// Start workflows by themselves, at times given as cron expressions
 ///
@@ -21,8 +21,14 @@ pub(crate) enum Command {
     Create(CreateArgs),
     List(ListArgs),
     Show(ShowArgs),
+    /// Start nothing until it is resumed
+    #[command(after_help = "Example:\n  switchyard schedules pause morning")]
     Pause(NameArgs),
+    /// Start again, at the next tick
+    #[command(after_help = "Example:\n  switchyard schedules resume morning")]
     Resume(NameArgs),
+    /// Remove a schedule; runs that it started go on
+    #[command(after_help = "Example:\n  switchyard schedules remove morning")]
     Remove(NameArgs),
     Backfill(BackfillArgs),
 }
@@ -64,6 +70,10 @@ pub(crate) struct CreateArgs {
     /// What to do about ticks that passed while nobody worked
     #[arg(long, value_enum, default_value = "last")]
     catch_up: CatchUpArg,
+
+    /// Print the schedule as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -110,10 +120,13 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
-/// Which schedule
 #[derive(Debug, clap::Args)]
 pub(crate) struct NameArgs {
     name: String,
+
+    /// Print what became of it as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Start the ticks of a span of time that were not started
@@ -131,6 +144,10 @@ pub(crate) struct BackfillArgs {
     /// The last moment
     #[arg(long, value_name = "TIME")]
     until: String,
+
+    /// Print `{"runs": […], "next": …}`
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
@@ -138,21 +155,21 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Create(args) => create(args, settings).await,
         Command::List(args) => list(&args, settings).await,
         Command::Show(args) => show(&args, settings).await,
-        Command::Pause(args) => pause(&args.name, true, settings).await,
-        Command::Resume(args) => pause(&args.name, false, settings).await,
-        Command::Remove(args) => remove(&args.name, settings).await,
+        Command::Pause(args) => pause(&args, true, settings).await,
+        Command::Resume(args) => pause(&args, false, settings).await,
+        Command::Remove(args) => remove(&args, settings).await,
         Command::Backfill(args) => backfill(&args, settings).await,
     }
 }
 
 async fn create(args: CreateArgs, settings: &Settings) -> Result<(), Failure> {
-    let schedule = Schedule {
-        name: args.name.into(),
-        workflow: args.workflow.into(),
+    let schedule = NewSchedule {
+        name: args.name,
+        workflow: args.workflow,
         version: args.workflow_version,
-        input: Payload::from_value(&input::json("--input", &args.input)?),
-        cron: args.cron.into(),
-        time_zone: args.time_zone.into(),
+        input: input::json("--input", &args.input)?,
+        cron: args.cron,
+        time_zone: args.time_zone,
         jitter: args.jitter.map_or(Duration::ZERO, |jitter| jitter.0),
         overlap: match args.overlap {
             OverlapArg::Skip => Overlap::Skip,
@@ -164,41 +181,42 @@ async fn create(args: CreateArgs, settings: &Settings) -> Result<(), Failure> {
             CatchUpArg::Last => CatchUp::Last,
             CatchUpArg::All => CatchUp::All,
         },
-        paused: false,
     };
-    let record = store::once(settings, async |engine| engine.put_schedule(schedule).await).await?;
-    tell(&record);
-    Ok(())
+    tell(&place::find(settings).await?.put_schedule(schedule).await?, args.json)
 }
 
-fn tell(record: &ScheduleRecord) {
-    let name = &record.schedule.name;
-    match (record.schedule.paused, record.next_at) {
+fn tell(schedule: &ScheduleView, json: bool) -> Result<(), Failure> {
+    if json {
+        output::json(schedule)?;
+    }
+    let name = &schedule.name;
+    match (schedule.paused, schedule.next_at) {
         (true, _) => output::tell(&format!("{name}: paused")),
         (false, Some(next)) => output::tell(&format!("{name}: next at {}", output::moment(next))),
         (false, None) => output::tell(&format!("{name}: never again")),
     }
+    Ok(())
 }
 
 async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
-    let records = store::peek(settings)?.archive().schedules().await?;
+    let schedules = place::find(settings).await?.schedules().await?;
     if args.json {
-        return Ok(output::json(&records)?);
+        return Ok(output::json(&schedules)?);
     }
-    if records.is_empty() {
+    if schedules.is_empty() {
         output::tell("no schedules");
         return Ok(());
     }
-    let header = ["SCHEDULE", "WORKFLOW", "CRON", "TIME ZONE", "NEXT", "LAST RUN"];
-    Ok(output::table(header, records.iter().map(row).collect())?)
+    Ok(output::table(HEADER, schedules.iter().map(row).collect())?)
 }
 
-fn row(record: &ScheduleRecord) -> [String; 6] {
-    let schedule = &record.schedule;
+const HEADER: [&str; 6] = ["SCHEDULE", "WORKFLOW", "CRON", "TIME ZONE", "NEXT", "LAST RUN"];
+
+fn row(schedule: &ScheduleView) -> [String; 6] {
     let next = if schedule.paused {
         "paused".to_owned()
     } else {
-        output::or_dash(record.next_at.map(output::moment))
+        output::or_dash(schedule.next_at.map(output::moment))
     };
     [
         schedule.name.to_string(),
@@ -206,42 +224,33 @@ fn row(record: &ScheduleRecord) -> [String; 6] {
         schedule.cron.to_string(),
         schedule.time_zone.to_string(),
         next,
-        output::or_dash(record.last_run),
+        output::or_dash(schedule.last_run),
     ]
 }
 
 async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
-    let record = store::peek(settings)?.archive().schedule(&args.name).await?;
-    let record = record.ok_or_else(|| StoreError::unknown("schedule", &args.name))?;
-    let timetable = record.schedule.timetable().map_err(|bad| StoreError::Corrupt(bad.to_string()))?;
-    let upcoming = upcoming(&record, &timetable, args.next);
+    let schedule = place::find(settings).await?.schedule(&args.name, args.next).await?;
     if args.json {
-        let mut document = serde_json::json!(record);
-        document["upcoming"] =
-            serde_json::json!(upcoming.iter().map(Timestamp::to_string).collect::<Vec<_>>());
-        return Ok(output::json(&document)?);
+        return Ok(output::json(&schedule)?);
     }
-    output::table(["SCHEDULE", "WORKFLOW", "CRON", "TIME ZONE", "NEXT", "LAST RUN"], vec![row(&record)])?;
-    for tick in upcoming {
-        output::line(&output::moment(tick))?;
+    output::table(HEADER, vec![row(&schedule)])?;
+    for start in schedule.upcoming.iter().flatten() {
+        let shown = start.parse().map_or_else(|_| start.clone(), output::moment);
+        output::line(&shown)?;
     }
     Ok(())
 }
 
-fn upcoming(record: &ScheduleRecord, timetable: &Timetable, count: usize) -> Vec<Timestamp> {
-    let first = timetable.next_after(SystemClock.now());
-    let ticks = std::iter::successors(first, |tick| timetable.next_after(*tick));
-    ticks.map(|tick| record.schedule.start_at(tick)).take(count).collect()
+async fn pause(args: &NameArgs, paused: bool, settings: &Settings) -> Result<(), Failure> {
+    tell(&place::find(settings).await?.pause_schedule(&args.name, paused).await?, args.json)
 }
 
-async fn pause(name: &str, paused: bool, settings: &Settings) -> Result<(), Failure> {
-    let record = store::once(settings, async |engine| engine.pause_schedule(name, paused).await).await?;
-    tell(&record);
-    Ok(())
-}
-
-async fn remove(name: &str, settings: &Settings) -> Result<(), Failure> {
-    store::once(settings, async |engine| engine.remove_schedule(name).await).await?;
+async fn remove(args: &NameArgs, settings: &Settings) -> Result<(), Failure> {
+    let name = &args.name;
+    place::find(settings).await?.remove_schedule(name).await?;
+    if args.json {
+        output::json(&serde_json::json!({ "name": name, "removed": true }))?;
+    }
     output::tell(&format!("{name}: removed"));
     Ok(())
 }
@@ -251,14 +260,19 @@ async fn backfill(args: &BackfillArgs, settings: &Settings) -> Result<(), Failur
     if until < from {
         return Err(Failure::usage("--until is before --from"));
     }
-    let started =
-        store::once(settings, async |engine| engine.backfill(&args.name, from, until).await).await?;
-    for (tick, acceptance) in &started {
-        let word = if matches!(acceptance, Acceptance::New(_)) { "started" } else { "was started before" };
-        output::line(&format!("{} {} {word}", output::moment(*tick), acceptance.run()))?;
+    let started = place::find(settings).await?.backfill(&args.name, from, until).await?;
+    if args.json {
+        return Ok(output::json(&started)?);
     }
-    if started.is_empty() {
+    for TickRun { tick, run_id, started } in &started.runs {
+        let word = if *started { "started" } else { "was started before" };
+        output::line(&format!("{} {run_id} {word}", output::moment(*tick)))?;
+    }
+    if started.runs.is_empty() {
         output::tell("no tick in that time");
+    }
+    if let Some(next) = started.next {
+        output::hint(&format!("there are more: --from {next}"));
     }
     Ok(())
 }

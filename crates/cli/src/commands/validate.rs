@@ -7,7 +7,6 @@ use switchyard_lang::{Diagnostic, Program};
 use crate::errors::{Exit, Failure};
 use crate::input;
 use crate::output;
-use crate::settings::Settings;
 
 /// Check workflow files without running them
 #[derive(Debug, clap::Args)]
@@ -40,14 +39,14 @@ struct Problem {
     diagnostic: Diagnostic,
 }
 
-pub(crate) fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
+pub(crate) fn execute(args: &Args) -> Result<(), Failure> {
     let mut all = Vec::new();
     for file in &args.files {
         let found = match input::program(file) {
             Ok(program) => Found::good(file, &program),
             Err(failure) => {
                 if !args.json {
-                    failure.tell(settings);
+                    failure.tell();
                 }
                 Found::bad(file, &failure)
             }

@@ -1,16 +1,14 @@
 //! `switchyard workflows …`
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::Value;
-use switchyard_store::{StoreError, WorkflowRecord};
+use switchyard_api::WorkflowRecord;
 
 use crate::errors::Failure;
 use crate::input;
 use crate::output;
+use crate::place;
 use crate::settings::Settings;
-use crate::store::{self, WorkArgs};
 
 /// Give workflows names, so that `run NAME` and other workflows find them
 #[derive(Debug, clap::Subcommand)]
@@ -63,12 +61,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
 
 async fn register(args: &RegisterArgs, settings: &Settings) -> Result<(), Failure> {
     let program = Arc::new(input::program(&args.file)?);
-    let yard = store::open(settings, &WorkArgs::default()).await?;
-    let engine = yard.engine();
-    engine.catalog().add(program.clone()).await?;
-    let now = engine.clock().now();
-    let record = engine.archive().register_workflow(&program.ir.name, program.hash, now).await?;
-    yard.shut_down(Duration::ZERO).await;
+    let record = place::find(settings).await?.register(&program).await?;
     if args.json {
         Ok(output::json(&record)?)
     } else {
@@ -77,7 +70,7 @@ async fn register(args: &RegisterArgs, settings: &Settings) -> Result<(), Failur
 }
 
 async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
-    let records = store::peek(settings)?.archive().workflows().await?;
+    let records = place::find(settings).await?.workflows().await?;
     if args.json {
         return Ok(output::json(&records)?);
     }
@@ -98,13 +91,6 @@ fn row(record: &WorkflowRecord) -> [String; 4] {
 }
 
 async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
-    let history = store::peek(settings)?;
-    let record = history.archive().workflow(&args.name, args.version).await?;
-    let shown = args.version.map_or(args.name.clone(), |version| format!("{} version {version}", args.name));
-    let record = record.ok_or_else(|| StoreError::unknown("workflow", shown))?;
-    let text = history.archive().definition(record.definition).await?;
-    let text = text.ok_or_else(|| StoreError::unknown("definition", record.definition))?;
-    let definition: Value =
-        serde_json::from_str(&text).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    let definition = place::find(settings).await?.definition(&args.name, args.version).await?;
     Ok(output::json_pretty(&definition)?)
 }

@@ -1,101 +1,111 @@
-//! Every unfinished run of a folder, carried to its end.
+//! Every unfinished run, followed to its end.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use switchyard_api::{RunAt, RunView};
 use switchyard_core::RunId;
-use switchyard_core::run::{EventKind, Run, RunStatus};
-use switchyard_embedded::Embedded;
-use switchyard_runtime::{Engine, EngineError};
-use switchyard_store::{ApprovalFilter, ApprovalStatus, Unfinished};
+use switchyard_core::run::RunStatus;
 
 use super::signals::Signals;
-use super::{How, close, ending, interrupted, said, trouble};
-use crate::errors::Failure;
+use super::{How, close, ending, interrupted, trouble, troubled};
+use crate::errors::{Exit, Failure};
 use crate::output;
-use crate::settings::Settings;
+use crate::place::Place;
 
-/// Works until every run has ended. With `json`, a document a line, in the order in which they end.
-pub(crate) async fn all_to_end(yard: Embedded, how: How<'_>) -> Result<(), Failure> {
+/// Works, or lets the server work, until every run has ended. With `json`, a document a line, in the order in which
+/// they end.
+pub(crate) async fn all_to_end(place: &mut dyn Place, how: How<'_>) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
-    let answer = follow(&yard, how, &mut signals).await;
-    close(yard, signals).await;
+    let answer = follow(place, how, &mut signals).await;
+    close(place, signals).await;
     answer
 }
 
-async fn follow(yard: &Embedded, how: How<'_>, signals: &mut Signals) -> Result<(), Failure> {
-    let engine = yard.engine();
-    let runs = unfinished(engine, how.settings).await?;
+async fn follow(place: &dyn Place, how: How<'_>, signals: &mut Signals) -> Result<(), Failure> {
+    let runs = unfinished(place).await?;
     if runs.is_empty() {
         output::tell("nothing to resume");
         return Ok(());
     }
-    output::tell(&format!("took up {}", plural(runs.len())));
-    tell_approvals(engine, how.settings).await?;
-    let mut ends: FuturesUnordered<_> = runs.into_iter().map(|run| ended(engine, run)).collect();
+    let verb = if place.is_worked_at() { "following" } else { "took up" };
+    output::tell(&format!("{verb} {}", plural(runs.len())));
+    tell_approvals(place).await?;
+    let mut ends: FuturesUnordered<_> = runs.into_iter().map(|run| ended(place, run)).collect();
     let mut failed = 0;
-    let mut troubled = yard.work();
-    let resume = how.resume("all");
+    let mut trouble_told = place.work();
+    let resume = how.resume(place, "all");
     loop {
         tokio::select! {
             end = ends.next() => match end {
-                Some(run) => failed += usize::from(!tell_end(engine, &run?, how).await?),
+                Some(run) => failed += usize::from(!tell_end(place, run?, how)?),
                 None => break,
             },
-            exit = signals.next() => return Err(interrupted(exit, &resume)),
-            why = said(&mut troubled) => return Err(trouble(&why, &resume)),
+            exit = signals.next() => return Err(stopped(place, exit, &resume)),
+            why = troubled(trouble_told.as_mut()) => return Err(trouble(&why, &resume)),
         }
     }
     if failed > 0 { Err(Failure::refused(format!("{} did not succeed", plural(failed)))) } else { Ok(()) }
 }
 
-/// Runs that nobody else waits for, and that nobody paused.
-async fn unfinished(engine: &Engine, settings: &Settings) -> Result<Vec<RunId>, Failure> {
+fn stopped(place: &dyn Place, exit: Exit, resume: &str) -> Failure {
+    if !place.is_worked_at() {
+        return interrupted(exit, resume);
+    }
+    output::tell("left: the runs go on in the server");
+    Failure::silent(exit)
+}
+
+/// Runs that nobody paused.
+async fn unfinished(place: &dyn Place) -> Result<Vec<RunId>, Failure> {
     let mut runs = Vec::new();
-    for Unfinished { run, .. } in engine.archive().unfinished().await? {
-        match engine.archive().run(run).await? {
-            Some(record) if record.parent.is_some() => {}
-            Some(record) if record.status == RunStatus::Paused => {
-                output::tell(&format!("{run} is paused and left alone"));
-                output::hint(&settings.command(&format!("runs resume {run}")));
-            }
-            _ => runs.push(run),
+    for RunAt { run_id: run, status } in place.unfinished().await? {
+        if status == RunStatus::Paused {
+            output::tell(&format!("{run} is paused and left alone"));
+            output::hint(&place.command(&format!("runs resume {run}")));
+        } else {
+            runs.push(run);
         }
     }
     Ok(runs)
 }
 
-async fn tell_approvals(engine: &Engine, settings: &Settings) -> Result<(), Failure> {
-    let pending = ApprovalFilter { run: None, status: Some(ApprovalStatus::Pending) };
-    let waiting = engine.archive().approvals(&pending).await?.len();
+async fn tell_approvals(place: &dyn Place) -> Result<(), Failure> {
+    let waiting = place.approvals(None, false).await?.len();
     if waiting > 0 {
         output::tell(&format!("{waiting} approvals are waited for"));
-        output::hint(&format!("stop with Ctrl-C, then {}", settings.command("approvals list")));
+        let list = place.command("approvals list");
+        let first = if place.is_worked_at() { "" } else { "stop with Ctrl-C, then " };
+        output::hint(&format!("{first}{list}"));
     }
     Ok(())
 }
 
-async fn ended(engine: &Engine, run: RunId) -> Result<Run, EngineError> {
-    let state = engine.state(run).await?;
-    let mut news = engine.follow(run, state.seq);
-    let mut over = state.is_ended();
-    while !over {
-        let events = news.next().await?;
-        over = events.iter().any(|event| matches!(event.kind, EventKind::RunEnded { .. }));
+async fn ended(place: &dyn Place, run: RunId) -> Result<RunView, Failure> {
+    let view = place.run(run, None).await?;
+    if view.status.is_terminal() {
+        return Ok(view);
     }
-    engine.state(run).await
+    let mut news = place.follow(run, view.last_seq).await?;
+    loop {
+        let events = news.next().await?;
+        if events.is_empty() || events.iter().any(switchyard_api::Event::is_end) {
+            return place.run(run, None).await;
+        }
+    }
 }
 
 /// Whether it succeeded.
-async fn tell_end(engine: &Engine, run: &Run, how: How<'_>) -> Result<bool, Failure> {
+fn tell_end(place: &dyn Place, run: RunView, how: How<'_>) -> Result<bool, Failure> {
+    let verdict = ending::verdict(&run, place);
     if how.json {
-        ending::document_line(engine.history(), run).await?;
+        ending::document_line(run)?;
     } else {
-        output::line(&format!("{} {}", run.id, run.status()))?;
+        output::line(&format!("{} {}", run.run_id, run.status))?;
     }
-    match ending::verdict(run, how.settings) {
+    match verdict {
         Ok(()) => Ok(true),
         Err(failure) => {
-            failure.tell(how.settings);
+            failure.tell();
             Ok(false)
         }
     }

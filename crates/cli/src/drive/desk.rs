@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use switchyard_core::run::{Decision, Event, EventKind, NodeState, Refusal, Run, WaitFor, Waiting};
+use switchyard_api::{Approval, Event, RunView, Wait};
+use switchyard_core::run::Decision;
 use switchyard_core::{ApprovalId, RunId};
-use switchyard_runtime::{Engine, EngineError};
-use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus};
 use tokio::sync::mpsc;
 use tokio::time::Interval;
 
@@ -14,6 +13,7 @@ use super::How;
 use super::typed::{decision, read_lines};
 use crate::errors::Failure;
 use crate::output;
+use crate::place::Place;
 use crate::progress::Progress;
 use crate::settings;
 
@@ -52,12 +52,13 @@ struct Question {
 }
 
 impl<'a> Desk<'a> {
-    pub(super) fn new(how: How<'a>, run: &Run) -> Self {
-        let has_children = waits(run).any(|on| matches!(on, Waiting::Children(_)));
+    pub(super) fn new(how: How<'a>, run: &RunView) -> Self {
+        let waits = |what: &Wait| run.nodes.0.iter().any(|(_, node)| node.waits.as_ref() == Some(what));
+        let has_children = waits(&Wait::Children);
         Self {
             how,
-            run: run.id,
-            look: run.approvals > 0 || has_children,
+            run: run.run_id,
+            look: waits(&Wait::Approval) || has_children,
             has_children,
             told: HashSet::new(),
             asking: None,
@@ -67,39 +68,47 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Says what a resumed run was waiting for already.
-    pub(super) fn tell_standing(&self, run: &Run, progress: &Progress) {
-        for ix in run.ir.indices() {
-            let node = run.node(ix);
-            if node.state == NodeState::Waiting
-                && let Some(Waiting::For(WaitFor::Signal { name, .. })) = node.wait.as_deref()
-            {
-                progress.tell(&format!("{} waits for signal `{name}`", run.ir.node(ix).id));
-                self.tell_signal(name, progress);
+    /// Says what a run was waiting for already.
+    pub(super) fn tell_standing(&self, run: &RunView, place: &dyn Place, progress: &Progress) {
+        for (id, node) in &run.nodes.0 {
+            if let Some(Wait::Signal { name }) = &node.waits {
+                progress.tell(&format!("{id} waits for signal `{name}`"));
+                self.tell_signal(name, place, progress);
             }
         }
     }
 
-    pub(super) fn note(&mut self, event: &Event, progress: &Progress) {
-        match &event.kind {
-            EventKind::NodeWaiting { on: WaitFor::Approval(_), .. } => self.look = true,
-            EventKind::NodeWaiting { on: WaitFor::Children(_), .. } => self.has_children = true,
-            EventKind::NodeWaiting { on: WaitFor::Signal { name, .. }, .. } => {
-                self.tell_signal(name, progress)
+    pub(super) fn note(&mut self, event: &Event, place: &dyn Place, progress: &Progress) {
+        match &*event.kind {
+            "node_waiting" => {
+                let on = event.field("on");
+                self.look |= !on["approval"].is_null();
+                self.has_children |= !on["children"].is_null();
+                if let Some(name) = on["signal"]["name"].as_str() {
+                    self.tell_signal(name, place, progress);
+                }
             }
             // Decided by its time-out, perhaps, while somebody was being asked.
-            EventKind::ApprovalDecided { approval, .. } => self.withdraw(approval, progress),
+            "approval_decided" => self.withdraw(event.text("approval").unwrap_or_default(), progress),
             _ => {}
         }
     }
 
-    fn tell_signal(&self, name: &str, progress: &Progress) {
-        let send = self.how.settings.command(&format!("runs signal {} {name}", self.run));
-        progress.hint(&format!("stop with Ctrl-C, then {send}, then {}", self.how.resume(self.run)));
+    fn tell_signal(&self, name: &str, place: &dyn Place, progress: &Progress) {
+        let send = place.command(&format!("runs signal {} {name}", self.run));
+        progress.hint(&self.how_to(&send, "", place));
     }
 
-    fn withdraw(&mut self, approval: &ApprovalId, progress: &Progress) {
-        if self.asking.as_ref().is_some_and(|question| question.approval == *approval) {
+    /// How somebody else gives the run what it waits for: beside a server, or after this process.
+    fn how_to(&self, command: &str, or: &str, place: &dyn Place) -> String {
+        if place.is_worked_at() {
+            return format!("{command}{or}");
+        }
+        format!("stop with Ctrl-C, then {command}{or}, then {}", self.how.resume(place, self.run))
+    }
+
+    fn withdraw(&mut self, approval: &str, progress: &Progress) {
+        if self.asking.as_ref().is_some_and(|question| question.approval.as_str() == approval) {
             self.asking = None;
             output::tell("");
             progress.show();
@@ -108,28 +117,27 @@ impl<'a> Desk<'a> {
     }
 
     /// Finds approvals that this run, or a run that it started, waits for.
-    pub(super) async fn look(&mut self, engine: &Engine, progress: &Progress) -> Result<(), Failure> {
+    pub(super) async fn look(&mut self, place: &dyn Place, progress: &Progress) -> Result<(), Failure> {
         if !std::mem::take(&mut self.look) || self.asking.is_some() {
             return Ok(());
         }
-        let pending = ApprovalFilter { run: None, status: Some(ApprovalStatus::Pending) };
-        for record in engine.archive().approvals(&pending).await? {
-            if self.told.contains(&record.approval) || !self.is_ours(record.run, engine).await? {
+        for record in place.approvals(None, false).await? {
+            if self.told.contains(&record.approval) || !self.is_ours(record.run, place).await? {
                 continue;
             }
             self.told.insert(record.approval.clone());
             progress.tell(&wanted(&record, self.run));
             if self.can_ask {
-                return self.ask(&record, engine, progress).await;
+                return self.ask(&record, place, progress).await;
             }
-            self.tell_how(&record.approval, progress);
+            self.tell_how(&record.approval, place, progress);
         }
         Ok(())
     }
 
-    async fn is_ours(&self, mut run: RunId, engine: &Engine) -> Result<bool, Failure> {
+    async fn is_ours(&self, mut run: RunId, place: &dyn Place) -> Result<bool, Failure> {
         while run != self.run {
-            match engine.archive().run(run).await?.and_then(|record| record.parent) {
+            match place.run(run, None).await?.parent {
                 Some(parent) => run = parent,
                 None => return Ok(false),
             }
@@ -137,19 +145,18 @@ impl<'a> Desk<'a> {
         Ok(true)
     }
 
-    fn tell_how(&self, approval: &ApprovalId, progress: &Progress) {
-        let decide = self.how.settings.command(&format!("approvals approve {approval}"));
-        let resume = self.how.resume(self.run);
-        progress.hint(&format!("stop with Ctrl-C, then {decide} (or reject), then {resume}"));
+    fn tell_how(&self, approval: &ApprovalId, place: &dyn Place, progress: &Progress) {
+        let decide = place.command(&format!("approvals approve {approval}"));
+        progress.hint(&self.how_to(&decide, " (or reject)", place));
     }
 
     async fn ask(
         &mut self,
-        record: &ApprovalRecord,
-        engine: &Engine,
+        record: &Approval,
+        place: &dyn Place,
         progress: &Progress,
     ) -> Result<(), Failure> {
-        let shown = engine.payloads().load(&record.payload).await.map_err(EngineError::from)?;
+        let shown = place.approval(&record.approval).await?.payload;
         progress.hide();
         if !shown.is_null() {
             output::tell(&serde_json::to_string_pretty(&shown).unwrap_or_default());
@@ -183,19 +190,19 @@ impl<'a> Desk<'a> {
     pub(super) async fn answer(
         &mut self,
         line: Option<String>,
-        engine: &Engine,
+        place: &dyn Place,
         progress: &Progress,
     ) -> Result<(), Failure> {
         let Some(mut question) = self.asking.take() else { return Ok(()) };
         let Some(line) = line else {
             self.can_ask = false;
             progress.show();
-            self.tell_how(&question.approval, progress);
+            self.tell_how(&question.approval, place, progress);
             return Ok(());
         };
         match (question.decision, decision(&line)) {
             (Some(decision), _) => {
-                return self.decide(&question.approval, decision, line.trim(), engine, progress).await;
+                return self.decide(&question.approval, decision, line.trim(), place, progress).await;
             }
             (None, Some(decision)) => {
                 question.decision = Some(decision);
@@ -212,28 +219,25 @@ impl<'a> Desk<'a> {
         approval: &ApprovalId,
         decision: Decision,
         comment: &str,
-        engine: &Engine,
+        place: &dyn Place,
         progress: &Progress,
     ) -> Result<(), Failure> {
         progress.show();
         self.look = true;
-        match engine.decide(approval, decision, &settings::user(), comment).await {
+        match place.decide(approval, decision, &settings::user(), comment).await {
             Ok(_) => Ok(()),
-            Err(EngineError::Refused(refusal @ Refusal::NotPending)) => {
-                progress.tell(&refusal.to_string());
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
+            Err(failure) => match failure.refusal() {
+                Some(why) => {
+                    progress.tell(why);
+                    Ok(())
+                }
+                None => Err(failure),
+            },
         }
     }
 }
 
-fn waits(run: &Run) -> impl Iterator<Item = &Waiting> {
-    let waiting = run.nodes.iter().filter(|node| node.state == NodeState::Waiting);
-    waiting.filter_map(|node| node.wait.as_deref())
-}
-
-fn wanted(record: &ApprovalRecord, root: RunId) -> String {
+fn wanted(record: &Approval, root: RunId) -> String {
     let by = record.approver.as_ref().map_or(String::new(), |approver| format!(" by {approver}"));
     let prompt = record.prompt.as_ref().map_or(String::new(), |prompt| format!(": {prompt}"));
     let child = if record.run == root { String::new() } else { format!(" of {}", record.run) };

@@ -5,50 +5,46 @@ use std::io::IsTerminal;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use switchyard_api::{NodesInOrder, RunView};
 use switchyard_core::RunId;
 use switchyard_core::error::RunError;
-use switchyard_core::run::{NodeState, Run, RunStatus};
-use switchyard_runtime::{History, RunView};
+use switchyard_core::run::{NodeState, RunStatus};
 
 use crate::errors::Failure;
 use crate::output;
-use crate::settings::Settings;
+use crate::place::Place;
 
 /// The contract of `run --json`.
 #[derive(Serialize)]
-struct Document<'a, N> {
+struct Document<'a> {
     run_id: RunId,
     status: RunStatus,
     output: &'a RawValue,
     error: &'a Option<RunError>,
-    nodes: &'a N,
+    nodes: &'a NodesInOrder,
 }
 
 /// Prints the output, or the document; a run that did not succeed is a failure of the command.
-pub(crate) async fn show(
-    history: &History,
-    run: &Run,
-    json: bool,
-    settings: &Settings,
-) -> Result<(), Failure> {
+pub(crate) fn show(view: RunView, json: bool, place: &dyn Place) -> Result<(), Failure> {
+    let verdict = verdict(&view, place);
     if json {
-        document(history, run).await?;
-    } else if run.status() == RunStatus::Succeeded {
-        output(history, run).await?;
+        document(view)?;
+    } else if view.status == RunStatus::Succeeded {
+        print(&view.output)?;
     }
-    verdict(run, settings)
+    verdict
 }
 
-pub(crate) async fn document(history: &History, run: &Run) -> Result<(), Failure> {
-    Ok(output::json(&contract(&view(history, run).await?))?)
+pub(crate) fn document(view: RunView) -> Result<(), Failure> {
+    Ok(output::json(&contract(&trimmed(view)))?)
 }
 
 /// One of several: never more than a line.
-pub(super) async fn document_line(history: &History, run: &Run) -> Result<(), Failure> {
-    Ok(output::json_line(&contract(&view(history, run).await?))?)
+pub(super) fn document_line(view: RunView) -> Result<(), Failure> {
+    Ok(output::json_line(&contract(&trimmed(view)))?)
 }
 
-fn contract(view: &RunView) -> impl Serialize + '_ {
+fn contract(view: &RunView) -> Document<'_> {
     Document {
         run_id: view.run_id,
         status: view.status,
@@ -59,15 +55,12 @@ fn contract(view: &RunView) -> impl Serialize + '_ {
 }
 
 /// A run without the hidden step that computes its output, unless there is something to see.
-pub(crate) async fn view(history: &History, run: &Run) -> Result<RunView, Failure> {
-    let mut view = history.view(run).await?;
+pub(crate) fn trimmed(mut view: RunView) -> RunView {
     view.nodes.0.retain(|(id, node)| &**id != "/output" || node.status != NodeState::Succeeded);
-    Ok(view)
+    view
 }
 
-async fn output(history: &History, run: &Run) -> Result<(), Failure> {
-    let text =
-        history.payloads().load_text(&run.output).await.map_err(switchyard_runtime::EngineError::from)?;
+fn print(text: &RawValue) -> Result<(), Failure> {
     // Parsed only to be indented: a program gets the text as it is.
     match serde_json::from_str::<Value>(text.get()) {
         Ok(value) if std::io::stdout().is_terminal() => Ok(output::json_pretty(&value)?),
@@ -75,12 +68,13 @@ async fn output(history: &History, run: &Run) -> Result<(), Failure> {
     }
 }
 
-pub(super) fn verdict(run: &Run, settings: &Settings) -> Result<(), Failure> {
-    let why = run.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
-    match run.status() {
+pub(super) fn verdict(view: &RunView, place: &dyn Place) -> Result<(), Failure> {
+    let run = view.run_id;
+    let why = view.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
+    match view.status {
         RunStatus::Succeeded => Ok(()),
-        RunStatus::Cancelled => Err(Failure::refused(format!("{} was cancelled{why}", run.id))),
-        status => Err(Failure::refused(format!("{} {status}{why}", run.id))
-            .hint(settings.command(&format!("runs retry {}", run.id)))),
+        RunStatus::Cancelled => Err(Failure::refused(format!("{run} was cancelled{why}"))),
+        status => Err(Failure::refused(format!("{run} {status}{why}"))
+            .hint(place.command(&format!("runs retry {run}")))),
     }
 }

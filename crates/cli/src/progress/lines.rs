@@ -1,6 +1,7 @@
 //! What an event says to a person, in one line.
 
-use switchyard_core::run::{Decision, Event, EventKind, Outcome, ReleaseReason, SkipReason, WaitFor};
+use serde_json::Value;
+use switchyard_api::Event;
 use switchyard_core::{NodeError, Timestamp};
 use switchyard_lang::duration::HumanDuration;
 
@@ -28,91 +29,100 @@ impl Mark {
 
 /// `None` for what nobody wants to read as it happens. `begun`: when the current attempt at the node began.
 pub(super) fn describe(event: &Event, begun: Option<Timestamp>) -> Option<(Mark, String)> {
-    match event.kind.node() {
+    match event.node() {
         // The hidden last step is news only when it fails.
-        Some(node) if &**node == "/output" && !matches!(event.kind, EventKind::NodeFailed { .. }) => None,
+        Some("/output") if &*event.kind != "node_failed" => None,
         Some(node) => about_node(node, event, begun),
-        None => about_run(&event.kind),
+        None => about_run(event).map(|text| (Mark::Note, text)),
     }
 }
 
 fn about_node(node: &str, event: &Event, begun: Option<Timestamp>) -> Option<(Mark, String)> {
     let since = begun.map_or(String::new(), |begun| format!(" ({})", took(event.at.since(begun))));
-    Some(match &event.kind {
+    let attempt = event.number("attempt").unwrap_or(1);
+    Some(match &*event.kind {
         // A node that was woken goes on; it does not start.
-        EventKind::NodeStarted { .. } if begun.is_some_and(|begun| begun != event.at) => return None,
-        EventKind::NodeStarted { attempt: 1, .. } => (Mark::Start, format!("{node} started")),
-        EventKind::NodeStarted { attempt, .. } => (Mark::Start, format!("{node} started, attempt {attempt}")),
-        EventKind::NodeSucceeded { .. } => (Mark::Good, format!("{node} succeeded{since}")),
-        EventKind::NodeFailed { error, .. } => (Mark::Bad, format!("{node} failed: {error}")),
-        EventKind::NodeRetrying { attempt, error, at, .. } => {
-            (Mark::Bad, retrying(node, *attempt, error, at.since(event.at)))
-        }
-        EventKind::NodeSkipped { reason: SkipReason::Condition, .. } => {
+        "node_started" if begun.is_some_and(|begun| begun != event.at) => return None,
+        "node_started" if attempt == 1 => (Mark::Start, format!("{node} started")),
+        "node_started" => (Mark::Start, format!("{node} started, attempt {attempt}")),
+        "node_succeeded" => (Mark::Good, format!("{node} succeeded{since}")),
+        "node_failed" => (Mark::Bad, format!("{node} failed: {}", error(event))),
+        "node_retrying" => (Mark::Bad, retrying(node, attempt, event)),
+        "node_skipped" if event.text("reason") == Some("condition") => {
             (Mark::Note, format!("{node} skipped: its condition is false"))
         }
-        EventKind::NodeSkipped { reason: SkipReason::NoNeedFired, .. } => {
-            (Mark::Note, format!("{node} skipped: nothing led to it"))
-        }
-        EventKind::NodeWaiting { on, .. } => (Mark::Note, waiting(node, on)?),
-        EventKind::NodeReleased { reason, .. } => (Mark::Note, released(node, *reason)),
-        EventKind::NodeCancelled { .. } => (Mark::Note, format!("{node} cancelled")),
-        EventKind::ApprovalDecided { decision, by, comment, .. } => {
-            (Mark::Note, decided(node, *decision, by, comment))
-        }
+        "node_skipped" => (Mark::Note, format!("{node} skipped: nothing led to it")),
+        "node_waiting" => (Mark::Note, waiting(node, event.field("on"))?),
+        "node_released" => (Mark::Note, released(node, event.text("reason"))),
+        "node_cancelled" => (Mark::Note, format!("{node} cancelled")),
+        "node_checkpointed" => (Mark::Note, format!("{node} has kept a checkpoint")),
+        "approval_decided" => (Mark::Note, decided(node, event)),
         _ => return None,
     })
 }
 
-fn retrying(node: &str, attempt: u32, error: &NodeError, after: std::time::Duration) -> String {
-    format!("{node} failed: {error}, attempt {} in {}", attempt + 1, HumanDuration(after))
+fn error(event: &Event) -> String {
+    let error = serde_json::from_value::<NodeError>(event.field("error").clone());
+    error.map_or_else(|_| "it does not say why".to_owned(), |error| error.to_string())
 }
 
-fn waiting(node: &str, on: &WaitFor) -> Option<String> {
-    Some(match on {
-        WaitFor::Timer { until } => format!("{node} sleeps until {until}"),
-        WaitFor::Signal { name, .. } => format!("{node} waits for signal `{name}`"),
-        WaitFor::Children(plan) => match plan.children.len() {
-            1 => format!("{node} waits for a run of its own"),
-            many => format!("{node} waits for {many} runs of its own"),
-        },
-        // Told with how to decide it.
-        WaitFor::Approval(_) => return None,
+fn retrying(node: &str, attempt: u64, event: &Event) -> String {
+    let at = event.text("retry_at").and_then(|at| at.parse::<Timestamp>().ok()).unwrap_or(event.at);
+    let after = HumanDuration(at.since(event.at));
+    format!("{node} failed: {}, attempt {} in {after}", error(event), attempt + 1)
+}
+
+fn waiting(node: &str, on: &Value) -> Option<String> {
+    if let Some(until) = on["timer"]["until"].as_str() {
+        return Some(format!("{node} sleeps until {until}"));
+    }
+    if let Some(name) = on["signal"]["name"].as_str() {
+        return Some(format!("{node} waits for signal `{name}`"));
+    }
+    // An approval is told with how to decide it.
+    Some(match on["children"]["children"].as_array()?.len() {
+        1 => format!("{node} waits for a run of its own"),
+        many => format!("{node} waits for {many} runs of its own"),
     })
 }
 
-fn released(node: &str, reason: ReleaseReason) -> String {
+fn released(node: &str, reason: Option<&str>) -> String {
     let why = match reason {
-        ReleaseReason::HandedBack => "was handed back",
-        ReleaseReason::LeaseExpired => "lost its worker",
-        ReleaseReason::Restart => "was interrupted by a restart",
+        Some("lease_expired") => "lost its worker",
+        Some("restart") => "was interrupted by a restart",
+        _ => "was handed back",
     };
     format!("{node} {why}, and is done again")
 }
 
-fn decided(node: &str, decision: Decision, by: &str, comment: &str) -> String {
-    let verb = match decision {
-        Decision::Approved => "approved",
-        Decision::Rejected => "rejected",
-    };
-    let said = if comment.is_empty() { String::new() } else { format!(": {comment}") };
-    format!("{node} {verb} by {by}{said}")
+fn decided(node: &str, event: &Event) -> String {
+    let (decision, by) = (event.text("decision").unwrap_or("decided"), event.text("by").unwrap_or("?"));
+    let comment = event.text("comment").filter(|comment| !comment.is_empty());
+    format!("{node} {decision} by {by}{}", comment.map_or(String::new(), |comment| format!(": {comment}")))
 }
 
-fn about_run(kind: &EventKind) -> Option<(Mark, String)> {
-    let text = match kind {
-        EventKind::RunAccepted(accepted) if accepted.queued => "queued behind its concurrency key".to_owned(),
-        EventKind::RunPaused { by } => format!("paused by {by}"),
-        EventKind::RunResumed { by } => format!("resumed by {by}"),
-        // A failure was told at its node, and is told again with the end of the run.
-        EventKind::RunClosing { outcome: Outcome::Cancelled, error, .. } => error.message.to_string(),
-        EventKind::RunCompensating {} => "undoing what had succeeded".to_owned(),
-        EventKind::RunRetried { by, reset } => format!("retried by {by}: {} nodes again", reset.len()),
-        EventKind::RunPatched(patched) => {
-            format!("graph at version {}, patched by {}", patched.version, patched.author)
+fn about_run(event: &Event) -> Option<String> {
+    let by = event.text("by").unwrap_or("?");
+    Some(match &*event.kind {
+        "run_accepted" if event.field("queued") == &Value::Bool(true) => {
+            "queued behind its concurrency key".to_owned()
         }
-        EventKind::SignalReceived { name, .. } => format!("signal `{name}` came"),
+        "run_paused" => format!("paused by {by}"),
+        "run_resumed" => format!("resumed by {by}"),
+        // A failure was told at its node, and is told again with the end of the run.
+        "run_closing" if event.text("outcome") == Some("cancelled") => {
+            event.field("error")["message"].as_str()?.to_owned()
+        }
+        "run_compensating" => "undoing what had succeeded".to_owned(),
+        "run_retried" => {
+            format!("retried by {by}: {} nodes again", event.field("reset").as_array().map_or(0, Vec::len))
+        }
+        "run_patched" => format!(
+            "graph at version {}, patched by {}",
+            event.number("version")?,
+            event.text("author").unwrap_or("?")
+        ),
+        "signal_received" => format!("signal `{}` came", event.text("name")?),
         _ => return None,
-    };
-    Some((Mark::Note, text))
+    })
 }

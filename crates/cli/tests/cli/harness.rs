@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Far beyond anything a test waits for: it only turns a hang into a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const HELLO: &str = r#"
 name: hello
@@ -30,17 +30,28 @@ nodes:
 
 pub(crate) struct Yard {
     folder: tempfile::TempDir,
+    /// What commands go through.
+    server: std::cell::RefCell<String>,
 }
 
 impl Yard {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self { folder: tempfile::tempdir().unwrap(), server: "none".to_owned().into() }
     }
 
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let yard = Self::new();
         files.iter().for_each(|(name, text)| yard.file(name, text));
         yard
+    }
+
+    /// Serves the folder; from now on commands go through that.
+    pub(crate) fn up(&self) -> Running {
+        let mut up = self.spawn(&["up", "--listen", "127.0.0.1:0"]);
+        let line = up.wait_for("http://");
+        let address = line.split_once("http://").unwrap().1.split('/').next().unwrap();
+        *self.server.borrow_mut() = format!("http://{address}");
+        up
     }
 
     pub(crate) fn file(&self, name: &str, text: &str) {
@@ -54,7 +65,16 @@ impl Yard {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
         command.args(args).current_dir(self.path()).stdin(Stdio::null());
-        command.env("USER", "ada").env_remove("SWITCHYARD_DATA").env_remove("SWITCHYARD_LOG");
+        // What is set where the tests run must not matter.
+        let set = std::env::vars_os().map(|(name, _)| name);
+        let ours = |name: &std::ffi::OsString| {
+            name.to_str().is_some_and(|name| name.starts_with("SWITCHYARD_") || name.starts_with("OTEL_"))
+        };
+        for name in set.filter(ours) {
+            command.env_remove(name);
+        }
+        // Nor who listens on this machine.
+        command.env("USER", "ada").env("SWITCHYARD_SERVER", &*self.server.borrow());
         command
     }
 
@@ -159,7 +179,8 @@ pub(crate) fn transcript(output: &Output) -> String {
 }
 
 /// What differs from one time to the next.
-pub(crate) const FILTERS: [(&str, &str); 11] = [
+pub(crate) const FILTERS: [(&str, &str); 12] = [
+    (r" --server http://127.0.0.1:\d+", ""),
     (r"run_[0-9a-z]{26}", "[RUN]"),
     (r"appr_[0-9a-f]{16}", "[APPROVAL]"),
     (r"patch_[0-9a-f]{16}", "[PATCH]"),

@@ -1,12 +1,18 @@
 //! Transcripts of the real binary: exit code, stdout and stderr, with ids and times filtered out.
 
 mod approvals;
+mod both_ways;
+mod config;
 mod definitions;
 mod harness;
+mod help;
 mod interrupted;
+mod keys;
+mod observed;
 mod patch;
 mod run;
 mod runs;
 mod schedules;
 mod store;
+mod through_server;
 mod up;

@@ -77,12 +77,12 @@ fn history_is_printed_and_travelled() {
         exit 0
         --- stdout
             2  [TIME]  node_started  {"node":"greet","attempt":1,"claim":1,"worker":"embedded-[PID]"}
-            3  [TIME]  node_succeeded  {"node":"greet","output":{"json":"Hello, Ada!"}}
+            3  [TIME]  node_succeeded  {"node":"greet","output":"Hello, Ada!"}
             4  [TIME]  node_started  {"node":"repeat","attempt":1,"claim":1,"worker":"embedded-[PID]"}
-            5  [TIME]  node_succeeded  {"node":"repeat","output":{"json":{"text":"Hello, Ada!"}}}
+            5  [TIME]  node_succeeded  {"node":"repeat","output":{"text":"Hello, Ada!"}}
             6  [TIME]  node_started  {"node":"/output","attempt":1,"claim":1,"worker":"embedded-[PID]"}
-            7  [TIME]  node_succeeded  {"node":"/output","output":{"json":{"greeting":"Hello, Ada!"}}}
-            8  [TIME]  run_ended  {"status":"succeeded","output":{"json":{"greeting":"Hello, Ada!"}},"error":null}
+            7  [TIME]  node_succeeded  {"node":"/output","output":{"greeting":"Hello, Ada!"}}
+            8  [TIME]  run_ended  {"status":"succeeded","output":{"greeting":"Hello, Ada!"},"error":null}
         --- stderr
     "#);
     let lines = yard.output(&["runs", "events", &run, "--json"]);

@@ -93,10 +93,21 @@ fn it_refuses_an_address_that_strangers_can_reach() {
         exit 2
         --- stdout
         --- stderr
-        error: 0.0.0.0:0 can be reached from other machines, and there is no authentication yet
-        hint: listen on 127.0.0.1 until there are API keys, or let a proxy that knows who may come in stand before it
+        error: 0.0.0.0:0 can be reached from other machines, and there is no API key
+        hint: make one first: switchyard keys create NAME
+        hint: there is no TLS: let a proxy that has it stand before it
     "#);
     assert!(!yard.path().join("switchyard-data").exists());
+}
+
+#[test]
+fn it_goes_by_the_limits_that_are_set() {
+    let yard = Yard::with(&[("switchyard.toml", "[http]\nbody_max = \"1KiB\"\n")]);
+    let mut up = yard.spawn(&UP);
+    let address = address(&mut up);
+    let body = format!(r#"{{"workflow": "{}"}}"#, "x".repeat(2_000));
+    let answer = ask(&address, "POST", "/v1/runs", &body);
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("more than the 1024 bytes"), "{answer}");
 }
 
 #[test]

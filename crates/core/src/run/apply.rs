@@ -176,6 +176,8 @@ impl Run {
             EventKind::NodeWaiting { on, .. } => self.on_node_waiting(ix, on, effects),
             EventKind::NodeWoken { .. } => self.on_node_woken(ix, effects),
             EventKind::NodeReleased { reason, .. } => self.on_node_released(ix, *reason, effects),
+            EventKind::NodeCheckpointed { value, .. } => self.on_node_checkpointed(ix, value),
+            EventKind::NodeChunks { chunks, .. } => self.on_node_chunks(ix, chunks),
             EventKind::ApprovalDecided { approval, .. } => {
                 effects.push(Effect::ApprovalClosed { approval: approval.clone() });
                 self.node(ix).waits_for_approval()
@@ -227,7 +229,7 @@ impl Run {
         let node = self.node_mut(ix);
         node.completed_at = Some(event.at);
         node.ended_seq = event.seq;
-        node.wait = None;
+        (node.wait, node.said) = (None, None);
         match self.ir.node(ix).role {
             Role::Step if self.phase == Phase::Running => self.resolve_edges(ix, effects),
             Role::Compensation { .. } => self.release_next_compensation(effects),
@@ -248,6 +250,9 @@ impl Run {
         node.wait = Some(Box::new(Waiting::Retry { until }));
         // A loop that is tried again begins again.
         (node.deliveries, node.rounds) = (0, 0);
+        if let Some(said) = &mut node.said {
+            said.chunks = 0;
+        }
         let shifted = self.shift(ix, Transition::Retry, effects);
         self.effects_of_waiting(ix, effects);
         shifted

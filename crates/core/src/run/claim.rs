@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::TraceLink;
 
 /// A claimed token with everything a worker needs to execute it.
 #[derive(Clone, Debug)]
@@ -18,6 +19,11 @@ pub struct Task {
     pub run_attempt: u32,
     /// When a worker was first handed it.
     pub started_at: Timestamp,
+    /// The queue that it was in, and since when.
+    pub queue: Arc<str>,
+    pub queued_at: Timestamp,
+    /// The trace that the run belongs to.
+    pub trace: Option<Arc<TraceLink>>,
     pub depth: u32,
     /// None of its needs came true: to be settled as skipped, not executed.
     pub skip: bool,
@@ -28,6 +34,8 @@ pub struct Task {
     pub rounds: u32,
     /// What those runs came to, the last time; `None` where one was never started.
     pub children: Option<Vec<Child>>,
+    /// What an earlier holder of this node has kept.
+    pub checkpoint: Option<Payload>,
 }
 
 /// The result of a node, as another node's expressions see it.
@@ -60,10 +68,10 @@ impl Run {
             worker: worker.clone(),
         };
         self.emit(started, now, out);
-        Some(self.task(ix))
+        Some(self.task(ix, now))
     }
 
-    fn task(&self, ix: NodeIx) -> Task {
+    fn task(&self, ix: NodeIx, now: Timestamp) -> Task {
         let (node, spec) = (self.node(ix), self.ir.node(ix));
         let children = match node.wait.as_deref() {
             Some(Waiting::Gathered(children)) => Some(children.clone()),
@@ -79,12 +87,17 @@ impl Run {
             workflow: self.ir.name.clone(),
             run_attempt: self.attempt,
             started_at: node.started_at.unwrap_or(self.accepted_at),
+            queue: spec.queue.clone(),
+            // Who keeps the queue knows better.
+            queued_at: now,
+            trace: self.accepted.trace.clone(),
             depth: self.depth(),
             skip: self.is_to_be_skipped(ix),
             input: self.accepted.input.clone(),
             reads: spec.reads.iter().map(|&read| self.reading(read)).collect(),
             rounds: node.rounds,
             children,
+            checkpoint: node.said.as_ref().and_then(|said| said.checkpoint.clone()),
         }
     }
 

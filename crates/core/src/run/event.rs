@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{NodeError, RunError};
-use crate::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp};
+use crate::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp, TraceLink};
 
 /// One entry in a run's history. `seq` counts from 1 without gaps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -97,6 +97,17 @@ pub enum EventKind {
     NodeCancelled {
         node: Arc<str>,
     },
+    /// Its worker has kept how far it is.
+    NodeCheckpointed {
+        node: Arc<str>,
+        value: Payload,
+    },
+    /// Output as it comes. A reader lets go of what an attempt has streamed when the node starts again.
+    NodeChunks {
+        node: Arc<str>,
+        attempt: u32,
+        chunks: Vec<Payload>,
+    },
     ApprovalDecided {
         node: Arc<str>,
         approval: ApprovalId,
@@ -141,6 +152,9 @@ pub struct Accepted {
     pub parent: Option<ParentLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkOrigin>,
+    /// The trace that it belongs to, if it was asked for as part of one or traces are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Arc<TraceLink>>,
     /// Results taken over from the run this one was forked from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<Seed>,
@@ -350,6 +364,8 @@ impl EventKind {
             Self::NodeWoken { .. } => "node_woken",
             Self::NodeReleased { .. } => "node_released",
             Self::NodeCancelled { .. } => "node_cancelled",
+            Self::NodeCheckpointed { .. } => "node_checkpointed",
+            Self::NodeChunks { .. } => "node_chunks",
             Self::ApprovalDecided { .. } => "approval_decided",
             Self::ChildStarted { .. } => "child_started",
             Self::ChildEnded { .. } => "child_ended",
@@ -368,6 +384,8 @@ impl EventKind {
             | Self::NodeWoken { node }
             | Self::NodeReleased { node, .. }
             | Self::NodeCancelled { node }
+            | Self::NodeCheckpointed { node, .. }
+            | Self::NodeChunks { node, .. }
             | Self::ApprovalDecided { node, .. }
             | Self::ChildStarted { node, .. }
             | Self::ChildEnded { node, .. } => Some(node),

@@ -16,6 +16,7 @@ mod event;
 mod join;
 mod node;
 mod patch;
+mod progress;
 mod refusal;
 mod release;
 mod reopen;
@@ -38,6 +39,7 @@ pub use apply::Damaged;
 pub use claim::{Reading, Task};
 pub use event::*;
 pub use node::{Child, ChildEnd, Children, NodeRun, NodeState, Transition, Waiting};
+pub use progress::{CHUNKS_MAX, Progress, Said};
 pub use refusal::Refusal;
 pub use settle::{ClaimRef, Outcome as TaskOutcome, Settled, Settlement};
 

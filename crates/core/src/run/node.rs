@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::event::{ChildrenPlan, EndStatus, WaitFor};
+use super::progress::Said;
 use crate::error::RunError;
 use crate::{NodeError, Payload, Timestamp};
 
@@ -131,6 +132,8 @@ pub struct NodeRun {
     pub wait: Option<Box<Waiting>>,
     /// How often it has waited for runs of its own: the iteration of a loop.
     pub rounds: u32,
+    /// What its workers have said while they held it.
+    pub said: Option<Box<Said>>,
 }
 
 /// What a waiting node remembers.

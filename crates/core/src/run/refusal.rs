@@ -18,6 +18,9 @@ pub enum Refusal {
     #[error("the run holds {0} signals that no node has asked for; it takes no more until one does")]
     TooManySignals(usize),
 
+    #[error("an attempt at a node may stream {0} chunks, and this one has")]
+    TooManyChunks(u32),
+
     #[error("the patch was made for version {seen} of the graph, which is now at version {current}")]
     StaleVersion { seen: u32, current: u32 },
 

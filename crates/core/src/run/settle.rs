@@ -38,6 +38,19 @@ pub enum Outcome {
     Cancelled,
 }
 
+impl Outcome {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Succeeded(_) => "succeeded",
+            Self::Failed(_) => "failed",
+            Self::Skipped(_) => "skipped",
+            Self::Waiting(_) => "waiting",
+            Self::HandedBack => "released",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// The answer to a settlement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::Payload;
 use crate::run::{ParentLink, Refusal};
+use crate::{Payload, TraceLink};
 
 /// A run to be taken in. Its graph must have been learnt.
 #[derive(Clone, Debug)]
@@ -29,8 +29,14 @@ impl Acceptance {
 }
 
 impl Accepted {
-    pub fn child(workflow: Arc<str>, definition: Hash, input: Payload, parent: ParentLink) -> Self {
-        Self { parent: Some(parent), ..Self::plain(workflow, definition, input) }
+    pub fn child(
+        workflow: Arc<str>,
+        definition: Hash,
+        input: Payload,
+        parent: ParentLink,
+        trace: Option<Arc<TraceLink>>,
+    ) -> Self {
+        Self { parent: Some(parent), trace, ..Self::plain(workflow, definition, input) }
     }
 
     /// Without keys, limits or ancestry.
@@ -47,6 +53,7 @@ impl Accepted {
             parallelism: None,
             parent: None,
             forked_from: None,
+            trace: None,
             seeds: Vec::new(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::queue::{BANDS, Token};
 use super::*;
-use crate::run::{Settled, Settlement, Task};
+use crate::run::{ClaimRef, Progress, Refusal, Settled, Settlement, Task};
 
 /// What a worker asks for.
 #[derive(Clone, Debug)]
@@ -48,6 +48,18 @@ impl Yard {
         self.act(run, now, out, |run, changes| run.settle(settlement, now, changes)).unwrap_or(Settled::Stale)
     }
 
+    /// Records what the holder of a claim says about it. The lease is left as it is.
+    pub fn progress(
+        &mut self,
+        claim: &ClaimRef,
+        progress: Progress,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> Result<Settled, Refusal> {
+        self.act(claim.run, now, out, |run, changes| run.progress(claim, progress, now, changes))
+            .unwrap_or(Ok(Settled::Stale))
+    }
+
     /// Claims up to `want.max` tokens: higher priorities first, then in the order in which they were queued.
     pub fn claim(&mut self, want: &Want, now: Timestamp, out: &mut Vec<Event>) -> Vec<Task> {
         let mut tasks = Vec::new();
@@ -60,7 +72,8 @@ impl Yard {
                 let claimed = self.act(token.run, now, out, |run, changes| {
                     run.claim(token.node, &want.worker, now, changes)
                 });
-                if let Some(task) = claimed.flatten() {
+                if let Some(mut task) = claimed.flatten() {
+                    task.queued_at = token.queued_at;
                     self.set_lease(&task, want.lease, now);
                     tasks.push(task);
                 }

@@ -183,8 +183,8 @@ impl Yard {
     /// What one effect does here, and what it changes in other runs.
     fn carry_out_one(&mut self, id: RunId, effect: Effect, now: Timestamp) -> Vec<(RunId, Changes)> {
         match effect {
-            Effect::Ready(ix) => self.token_ready(id, ix),
-            Effect::Left(ix) => self.token_left(id, ix),
+            Effect::Ready(ix) => self.token_ready(id, ix, now),
+            Effect::Left(ix) => self.token_left(id, ix, now),
             Effect::Timer { at, node, claim } => self.set_timer(id, at, TimerKey::Node { node, claim }),
             Effect::Deadline { at } => self.set_timer(id, at, TimerKey::Deadline),
             Effect::ApprovalOpened { approval } => {
@@ -193,9 +193,10 @@ impl Yard {
             Effect::ApprovalClosed { approval } => {
                 self.approvals.remove(&approval);
             }
-            Effect::Rewired => self.rewire(id),
+            Effect::Rewired => self.rewire(id, now),
             Effect::StartChild { child, workflow, definition, input, parent } => {
-                let accepted = Accepted::child(workflow, definition, input, parent);
+                let trace = self.run(id).and_then(|run| run.accepted.trace.clone());
+                let accepted = Accepted::child(workflow, definition, input, parent, trace);
                 return self.start_child(child, accepted, now).into_iter().collect();
             }
             Effect::CancelChild { child, compensate } => {
@@ -245,7 +246,7 @@ impl Yard {
     }
 
     /// Voids every token and timer of a run, and puts out what its state asks for.
-    fn rewire(&mut self, id: RunId) {
+    fn rewire(&mut self, id: RunId, now: Timestamp) {
         let Some(mut slot) = self.runs.remove(&id) else { return };
         self.forget_timers(id, &slot);
         slot.generation = self.next_generation();
@@ -257,7 +258,7 @@ impl Yard {
         self.runs.insert(id, slot);
         for effect in standing {
             match effect {
-                Effect::Ready(ix) => self.token_ready(id, ix),
+                Effect::Ready(ix) => self.token_ready(id, ix, now),
                 Effect::Timer { at, node, claim } => self.set_timer(id, at, TimerKey::Node { node, claim }),
                 Effect::Deadline { at } => self.set_timer(id, at, TimerKey::Deadline),
                 Effect::ApprovalOpened { approval } => {

@@ -55,6 +55,7 @@ pub struct QueuedToken {
     pub run: RunId,
     pub node: NodeIx,
     pub generation: u64,
+    pub queued_at: Timestamp,
 }
 
 /// What a yard holds after a command. A run that was lent and is not here has ended.
@@ -133,6 +134,7 @@ impl Yard {
                     run: token.run,
                     node: token.node,
                     generation: token.generation,
+                    queued_at: token.queued_at,
                 }));
             }
         }

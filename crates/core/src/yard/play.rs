@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
 use super::Yard;
-use crate::RunId;
 use crate::ir::NodeIx;
 use crate::run::{NodeState, Run};
+use crate::{RunId, Timestamp};
 
 /// A run's own ready queue: priority first, then age.
 #[derive(Debug)]
@@ -47,31 +47,31 @@ impl Play {
 }
 
 impl Yard {
-    pub(super) fn token_ready(&mut self, id: RunId, node: NodeIx) {
+    pub(super) fn token_ready(&mut self, id: RunId, node: NodeIx, now: Timestamp) {
         let Some(slot) = self.runs.get_mut(&id) else { return };
         let Some(play) = &mut slot.play else {
             // A paused run lines its tokens up again when it is resumed.
             if slot.run.hands_out() {
-                self.enqueue(id, node);
+                self.enqueue(id, node, now);
             }
             return;
         };
         let was_in_play = play.in_play.contains(&node);
         play.arrive(slot.run.ir.node(node).priority, node);
         if was_in_play && slot.run.hands_out() {
-            self.enqueue(id, node);
+            self.enqueue(id, node, now);
         }
-        self.fill_play(id);
+        self.fill_play(id, now);
     }
 
-    pub(super) fn token_left(&mut self, id: RunId, node: NodeIx) {
+    pub(super) fn token_left(&mut self, id: RunId, node: NodeIx, now: Timestamp) {
         if let Some(play) = self.runs.get_mut(&id).and_then(|slot| slot.play.as_mut()) {
             play.in_play.remove(&node);
-            self.fill_play(id);
+            self.fill_play(id, now);
         }
     }
 
-    fn fill_play(&mut self, id: RunId) {
+    fn fill_play(&mut self, id: RunId, now: Timestamp) {
         loop {
             let Some(slot) = self.runs.get_mut(&id) else { return };
             if !slot.run.hands_out() {
@@ -80,7 +80,7 @@ impl Yard {
             let Some(node) = slot.play.as_mut().and_then(|play| play.next()) else { return };
             // Nodes that were cancelled while they lined up make room for the next.
             if slot.run.node(node).state == NodeState::Ready {
-                self.enqueue(id, node);
+                self.enqueue(id, node, now);
             } else if let Some(play) = slot.play.as_mut() {
                 play.in_play.remove(&node);
             }

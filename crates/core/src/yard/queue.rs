@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::Yard;
-use crate::RunId;
 use crate::ir::NodeIx;
 use crate::run::NodeState;
+use crate::{RunId, Timestamp};
 
 /// High, normal, low.
 pub(super) const BANDS: usize = 3;
@@ -28,6 +28,7 @@ pub(super) struct Token {
     pub(super) run: RunId,
     pub(super) node: NodeIx,
     pub(super) generation: u64,
+    pub(super) queued_at: Timestamp,
 }
 
 #[derive(Debug, Default)]
@@ -61,10 +62,10 @@ pub struct QueueDepth {
 }
 
 impl Yard {
-    pub(super) fn enqueue(&mut self, run: RunId, node: NodeIx) {
+    pub(super) fn enqueue(&mut self, run: RunId, node: NodeIx, now: Timestamp) {
         let Some(slot) = self.runs.get(&run) else { return };
         let spec = slot.run.ir.node(node);
-        let token = Token { run, node, generation: slot.generation };
+        let token = Token { run, node, generation: slot.generation, queued_at: now };
         let (name, band) = (spec.queue.clone(), band(spec.priority));
         let queue = self.queues.entry(name.clone()).or_default();
         queue.bands[band].push_back(token);

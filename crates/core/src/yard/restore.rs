@@ -10,14 +10,14 @@ impl Yard {
     /// All of them at once, and all in place before the first claim is taken back: a run that ends by that has a
     /// parent to tell, and somebody in line behind it.
     pub fn restore(&mut self, runs: Vec<Run>, now: Timestamp, out: &mut Vec<Event>) {
-        let placed: Vec<RunId> = runs.into_iter().filter_map(|run| self.put_back(run)).collect();
+        let placed: Vec<RunId> = runs.into_iter().filter_map(|run| self.put_back(run, now)).collect();
         for &id in &placed {
             self.void_claims(id, now, out);
         }
         self.open_gates(now, out);
     }
 
-    fn put_back(&mut self, run: Run) -> Option<RunId> {
+    fn put_back(&mut self, run: Run, now: Timestamp) -> Option<RunId> {
         let id = run.id;
         if self.runs.contains_key(&id) {
             return None;
@@ -29,7 +29,7 @@ impl Yard {
         self.reenter_gate(&run);
         let generation = self.next_generation();
         self.runs.insert(id, Slot::new(run, generation));
-        self.rewire(id);
+        self.rewire(id, now);
         Some(id)
     }
 

@@ -21,6 +21,7 @@ pub(crate) enum Op {
     Settle { which: u8, how: How },
     SettleAgain { which: u8, how: How },
     Heartbeat { which: u8 },
+    Progress { which: u8, stale: bool, checkpoint: bool },
     Pass { seconds: u16 },
     Cancel { run: u8, compensate: bool },
     Pause { run: u8 },
@@ -68,6 +69,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         10 => (any::<u8>(), how()).prop_map(|(which, how)| Op::Settle { which, how }),
         2 => (any::<u8>(), how()).prop_map(|(which, how)| Op::SettleAgain { which, how }),
         1 => any::<u8>().prop_map(|which| Op::Heartbeat { which }),
+        2 => any::<(u8, bool, bool)>()
+            .prop_map(|(which, stale, checkpoint)| Op::Progress { which, stale, checkpoint }),
         3 => (0u16..40).prop_map(|seconds| Op::Pass { seconds }),
         1 => (any::<u8>(), any::<bool>()).prop_map(|(run, compensate)| Op::Cancel { run, compensate }),
         1 => any::<u8>().prop_map(|run| Op::Pause { run }),
@@ -179,6 +182,7 @@ impl World {
                     self.yard.heartbeat(claim, Some(LEASE), now);
                 }
             }
+            Op::Progress { which, stale, checkpoint } => self.progress(which, stale, checkpoint, out),
             Op::Pass { seconds } => {
                 self.now = now.plus(Duration::from_secs(u64::from(seconds)));
                 self.yard.fire_due(self.now, out);
@@ -230,6 +234,18 @@ impl World {
         let answer = self.yard.settle(Settlement { claim, outcome }, self.now, out);
         assert_ne!(answer, Settled::Applied, "a second settlement was applied");
         assert!(out.is_empty(), "a second settlement changed something: {out:?}");
+    }
+
+    /// A claim that was settled, or taken back, has nothing to say any more either.
+    fn progress(&mut self, which: u8, stale: bool, checkpoint: bool, out: &mut Vec<Event>) {
+        let claims = if stale { &self.settled } else { &self.held };
+        let Some(claim) = claims.get(usize::from(which) % claims.len().max(1)) else { return };
+        let value = Payload::from_value(&which.into());
+        let progress =
+            if checkpoint { Progress::Checkpoint(value) } else { Progress::Chunks(vec![value; 3]) };
+        let answer = self.yard.progress(claim, progress, self.now, out).expect("within the bounds");
+        assert_eq!(answer == Settled::Applied, !out.is_empty());
+        assert!(!stale || out.is_empty(), "a settled claim said something: {out:?}");
     }
 
     fn outcome(&mut self, how: How) -> TaskOutcome {

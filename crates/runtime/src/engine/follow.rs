@@ -62,14 +62,31 @@ impl Follow {
     /// The next events, a page of them at most; waits until there are some.
     pub async fn next(&mut self) -> Result<Vec<Event>, EngineError> {
         loop {
-            self.news.borrow_and_update();
-            let events = self.history.archive().events(self.run, self.after, PAGE).await?;
-            if let Some(last) = events.last() {
-                self.after = last.seq;
+            let events = self.ready().await?;
+            if !events.is_empty() {
                 return Ok(events);
             }
-            if self.news.changed().await.is_err() {
-                return Err(why_gone(&self.hot, self.run).await);
+            self.news().await?;
+        }
+    }
+
+    /// The next events that are there already, a page of them at most.
+    pub async fn ready(&mut self) -> Result<Vec<Event>, EngineError> {
+        // Before the read: what happens during it is news again.
+        self.news.borrow_and_update();
+        let events = self.history.archive().events(self.run, self.after, PAGE).await?;
+        self.after = events.last().map_or(self.after, |last| last.seq);
+        Ok(events)
+    }
+
+    /// Resolves once something has happened since the last look. It stands alone, so that whoever follows many runs
+    /// waits for all of them at once and reads one at a time.
+    pub fn news(&self) -> impl Future<Output = Result<(), EngineError>> + Send + use<> {
+        let (mut news, hot, run) = (self.news.clone(), self.hot.clone(), self.run);
+        async move {
+            match news.changed().await {
+                Ok(()) => Ok(()),
+                Err(_) => Err(why_gone(&hot, run).await),
             }
         }
     }

@@ -44,7 +44,9 @@ impl Engine {
         };
         self.catalog.add(program.clone()).await?;
         let kept: Vec<Arc<str>> = seeds.iter().map(|seed| seed.node.clone()).collect();
+        let id = ids::run_id(self.clock.now(), 0);
         let accepted = Accepted {
+            trace: self.observe.link(id, None),
             workflow_version: origin.accepted.workflow_version,
             parallelism: origin.accepted.parallelism,
             concurrency: origin.accepted.concurrency.clone(),
@@ -52,7 +54,6 @@ impl Engine {
             seeds,
             ..Accepted::plain(program.ir.name.clone(), program.hash, input)
         };
-        let id = ids::run_id(self.clock.now(), 0);
         let run = self.hot.accept(NewRun { id, accepted }).await?.run();
         Ok(Forked { run, kept, diff: patch::diff(&before.definition, &program.definition) })
     }

@@ -13,19 +13,19 @@ mod view;
 
 use std::sync::Arc;
 
+use switchyard_observe::Observe;
 use switchyard_store::{Archive, Cas, Clock, HotStore};
 
-use crate::{Catalog, Payloads};
+use crate::{ApiKeys, Catalog, Payloads};
 
 pub use error::EngineError;
 pub use follow::Follow;
 pub use fork::{Fork, Forked};
 pub use history::History;
-pub use patch::{PatchReport, PatchRequest};
+pub use patch::PatchRequest;
 pub use recover::Recovered;
 pub use schedules::Pass;
 pub use submit::Submission;
-pub use view::{NodeView, RunView};
 
 /// The engine over one pair of stores.
 #[derive(Clone)]
@@ -35,7 +35,9 @@ pub struct Engine {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) payloads: Payloads,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) observe: Observe,
     history: History,
+    keys: Arc<ApiKeys>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -54,12 +56,23 @@ impl Engine {
         let catalog = Arc::new(Catalog::new(archive.clone(), hot.clone()));
         let payloads = Payloads::new(cas);
         let history = History::new(archive.clone(), payloads.clone());
-        Self { hot, archive, catalog, payloads, clock, history }
+        let keys = Arc::new(ApiKeys::new(archive.clone(), clock.clone()));
+        Self { hot, archive, catalog, payloads, clock, observe: Observe::default(), history, keys }
+    }
+
+    /// Tells somebody what happens: the one that the hot store tells.
+    pub fn observed(self, observe: Observe) -> Self {
+        Self { observe, ..self }
     }
 
     /// What can be read without the hot store.
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Who may use the API.
+    pub fn keys(&self) -> &Arc<ApiKeys> {
+        &self.keys
     }
 
     pub fn hot(&self) -> &Arc<dyn HotStore> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use switchyard_api::PatchReport;
 use switchyard_core::run::{Patched, Run};
 use switchyard_core::yard::Command;
 use switchyard_core::{PatchId, Payload, RunId};
@@ -21,15 +21,6 @@ pub struct PatchRequest {
     pub reason: Arc<str>,
     /// Only say what would happen.
     pub dry_run: bool,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct PatchReport {
-    /// None for a dry run.
-    pub patch: Option<PatchId>,
-    /// The version of the graph that the patch makes, or would make.
-    pub version: u32,
-    pub diff: Vec<Arc<str>>,
 }
 
 /// A change that is ready to be put on a run.

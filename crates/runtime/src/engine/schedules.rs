@@ -26,8 +26,15 @@ pub struct Pass {
 impl Engine {
     /// Keeps a schedule; it starts at its next tick.
     pub async fn put_schedule(&self, schedule: Schedule) -> Result<ScheduleRecord, EngineError> {
+        read(&schedule)?;
+        // Told now, to whoever makes it, rather than at every tick to nobody.
+        let (program, _) = self.scheduled_workflow(&schedule).await?;
+        program.prepare_input(self.payloads.load(&schedule.input).await?).map_err(EngineError::Invalid)?;
+        self.keep_schedule(schedule).await
+    }
+
+    async fn keep_schedule(&self, schedule: Schedule) -> Result<ScheduleRecord, EngineError> {
         let timetable = read(&schedule)?;
-        self.scheduled_workflow(&schedule).await?;
         let next_at = timetable.next_after(self.clock.now());
         if next_at.is_none() {
             return Err(EngineError::BadRequest(format!("`{}` never comes", schedule.cron)));
@@ -41,7 +48,7 @@ impl Engine {
     /// Ticks that pass while a schedule is paused are not made up for.
     pub async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleRecord, EngineError> {
         let record = self.schedule(name).await?;
-        self.put_schedule(Schedule { paused, ..record.schedule }).await
+        self.keep_schedule(Schedule { paused, ..record.schedule }).await
     }
 
     pub async fn remove_schedule(&self, name: &str) -> Result<(), EngineError> {
@@ -99,7 +106,11 @@ impl Engine {
                 tracing::info!(schedule = %schedule.name, %tick, "left out: the run before is still under way");
                 continue;
             }
-            let run = self.start_tick(&schedule, *tick).await?.run();
+            let started = self.start_tick(&schedule, *tick).await?;
+            if let Acceptance::New(_) = started {
+                self.observe.metrics().schedule_started();
+            }
+            let run = started.run();
             last_run = Some(run);
             pass.started.push(run);
         }

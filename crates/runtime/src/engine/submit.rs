@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use switchyard_core::run::{Accepted, Concurrency, Idempotency, Refusal};
 use switchyard_core::yard::{Acceptance, NewRun};
-use switchyard_core::{Hash, Payload};
+use switchyard_core::{Hash, Payload, TraceLink};
 use switchyard_lang::Program;
 
 use super::{Engine, EngineError};
@@ -25,6 +25,8 @@ pub struct Submission {
     /// Counted from acceptance; instead of the workflow's own.
     pub deadline: Option<Duration>,
     pub parallelism: Option<u32>,
+    /// The trace that it is asked for in.
+    pub trace: Option<TraceLink>,
 }
 
 impl Submission {
@@ -37,6 +39,7 @@ impl Submission {
             concurrency: None,
             deadline: None,
             parallelism: None,
+            trace: None,
         }
     }
 }
@@ -53,15 +56,17 @@ impl Engine {
         }
         self.catalog.add(program.clone()).await?;
         let now = self.clock.now();
+        let id = ids::run_id(now, 0);
         let accepted = Accepted {
             workflow_version: submission.workflow_version,
             concurrency: concurrency(&submission, &input)?,
             deadline: submission.deadline.map(|after| now.plus(after)),
             parallelism: submission.parallelism,
             idempotency,
+            trace: self.observe.link(id, submission.trace.clone()),
             ..Accepted::plain(program.ir.name.clone(), program.hash, payload)
         };
-        Ok(self.hot.accept(NewRun { id: ids::run_id(now, 0), accepted }).await?)
+        Ok(self.hot.accept(NewRun { id, accepted }).await?)
     }
 
     /// The run that this key was used for, if it was, and if for the same thing.

@@ -1,64 +1,10 @@
 //! A run as people and programs see it.
 
-use std::sync::Arc;
-
-use serde::Serialize;
-use serde_json::value::RawValue;
-use switchyard_core::error::RunError;
+use switchyard_api::{NodeView, NodesInOrder, PatchView, RunView, Wait};
 use switchyard_core::ir::Role;
-use switchyard_core::run::{NodeRun, NodeState, Patched, Run, RunStatus, WaitFor, Waiting};
-use switchyard_core::{Hash, NodeError, RunId, Timestamp, time};
+use switchyard_core::run::{NodeRun, NodeState, Patched, Run, WaitFor, Waiting};
 
 use super::{EngineError, History};
-
-#[derive(Debug, Serialize)]
-pub struct RunView {
-    pub run_id: RunId,
-    pub status: RunStatus,
-    pub workflow: Arc<str>,
-    pub definition: Hash,
-    /// Of the graph: one more than the patches it has taken.
-    pub version: u32,
-    pub attempt: u32,
-    pub last_seq: u64,
-    #[serde(serialize_with = "time::rfc3339::serialize")]
-    pub accepted_at: Timestamp,
-    #[serde(serialize_with = "time::rfc3339::option::serialize")]
-    pub ended_at: Option<Timestamp>,
-    pub parent: Option<RunId>,
-    pub forked_from: Option<RunId>,
-    pub input: Box<RawValue>,
-    pub output: Box<RawValue>,
-    pub error: Option<RunError>,
-    pub nodes: NodesInOrder,
-    pub patches: Vec<Patched>,
-}
-
-/// Nodes by id, in the order of the graph.
-#[derive(Debug, Default)]
-pub struct NodesInOrder(pub Vec<(Arc<str>, NodeView)>);
-
-impl Serialize for NodesInOrder {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_map(self.0.iter().map(|(id, node)| (id, node)))
-    }
-}
-
-#[derive(Debug, Serialize)]
-pub struct NodeView {
-    pub status: NodeState,
-    pub attempts: u32,
-    #[serde(serialize_with = "time::rfc3339::option::serialize")]
-    pub started_at: Option<Timestamp>,
-    #[serde(serialize_with = "time::rfc3339::option::serialize")]
-    pub completed_at: Option<Timestamp>,
-    pub output: Box<RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Arc<NodeError>>,
-    /// What it waits for, in a few words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waiting_for: Option<String>,
-}
 
 impl History {
     /// A run with every payload brought back.
@@ -87,7 +33,29 @@ impl History {
             output: self.payloads().load_text(&run.output).await?,
             error: run.error.clone(),
             nodes: NodesInOrder(nodes),
-            patches: run.patches.clone(),
+            patches: self.patches(run).await?,
+        })
+    }
+
+    /// The patches of a run, oldest first.
+    pub async fn patches(&self, run: &Run) -> Result<Vec<PatchView>, EngineError> {
+        let mut patches = Vec::with_capacity(run.patches.len());
+        for patch in &run.patches {
+            patches.push(self.patch_view(patch).await?);
+        }
+        Ok(patches)
+    }
+
+    async fn patch_view(&self, patched: &Patched) -> Result<PatchView, EngineError> {
+        Ok(PatchView {
+            patch: patched.patch.clone(),
+            version: patched.version,
+            definition: patched.definition,
+            author: patched.author.clone(),
+            reason: patched.reason.clone(),
+            ops: self.payloads().load(&patched.ops).await?,
+            diff: patched.diff.clone(),
+            undoes: patched.undoes.clone(),
         })
     }
 
@@ -100,8 +68,21 @@ impl History {
             output: self.payloads().load_text(&node.output_or_null()).await?,
             error: node.error.clone(),
             waiting_for: waiting_for(node),
+            waits: waits(node),
         })
     }
+}
+
+fn waits(node: &NodeRun) -> Option<Wait> {
+    if node.state != NodeState::Waiting {
+        return None;
+    }
+    Some(match node.wait.as_deref()? {
+        Waiting::Retry { .. } | Waiting::For(WaitFor::Timer { .. }) => Wait::Timer,
+        Waiting::For(WaitFor::Approval(_)) => Wait::Approval,
+        Waiting::For(WaitFor::Signal { name, .. }) => Wait::Signal { name: name.clone() },
+        Waiting::Children(_) | Waiting::For(WaitFor::Children(_)) | Waiting::Gathered(_) => Wait::Children,
+    })
 }
 
 fn waiting_for(node: &NodeRun) -> Option<String> {

@@ -55,12 +55,15 @@ fn command(call: &Call<'_>, spec: &CompiledCommand) -> Result<Command, NodeError
     if let Some(cwd) = &spec.cwd {
         command.current_dir(cwd.render_text(call.scope).map_err(|error| expression_error(&error))?);
     }
-    let context = call.context();
+    if let Some(trace) = call.services.observe.outgoing(call.task) {
+        command.env("TRACEPARENT", trace.traceparent);
+        command.envs(trace.tracestate.map(|state| ("TRACESTATE", state)));
+    }
     command
-        .env("SWITCHYARD_RUN_ID", context.run.to_string())
-        .env("SWITCHYARD_NODE", &*context.node)
-        .env("SWITCHYARD_ATTEMPT", context.attempt.to_string())
-        .env("SWITCHYARD_IDEMPOTENCY_KEY", context.idempotency_key)
+        .env("SWITCHYARD_RUN_ID", call.task.run.to_string())
+        .env("SWITCHYARD_NODE", &*call.task.node)
+        .env("SWITCHYARD_ATTEMPT", call.task.attempt.to_string())
+        .env("SWITCHYARD_IDEMPOTENCY_KEY", call.idempotency_key())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -5,12 +5,26 @@ use switchyard_core::NodeError;
 use switchyard_lang::program::CompiledFunction;
 
 use super::Call;
+use crate::handlers::HandlerCall;
 
 pub(super) async fn execute(call: &Call<'_>, spec: &CompiledFunction) -> Result<Value, NodeError> {
     let Some(handler) = call.services.handlers.get(&spec.function) else {
         return Err(unknown(call, &spec.function));
     };
-    handler.call(call.input()?, call.context()).await
+    let checkpoint = match &call.task.checkpoint {
+        Some(kept) => Some(call.services.payloads.load(kept).await.map_err(super::payload_error)?),
+        None => None,
+    };
+    let made = HandlerCall {
+        run: call.task.run,
+        node: call.task.node.clone(),
+        attempt: call.task.attempt,
+        input: call.input()?,
+        checkpoint,
+        cancellation: call.held.cancellation.clone(),
+        claim: call.held.claim.clone(),
+    };
+    made.make(&**handler).await
 }
 
 fn unknown(call: &Call<'_>, function: &str) -> NodeError {

@@ -16,6 +16,8 @@ use super::{Call, expression_error};
 
 const USER_AGENT: &str = concat!("switchyard/", env!("CARGO_PKG_VERSION"));
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const REDIRECTS_MAX: usize = 10;
 
 /// How much of a refusal's body is shown, and how much of it is read for that.
@@ -47,8 +49,9 @@ fn request(call: &Call<'_>, spec: &CompiledHttp) -> Result<Request, NodeError> {
     let url = url(call, spec)?;
     let mut headers = headers(call, spec)?;
     if !headers.contains_key(IDEMPOTENCY_KEY) {
-        headers.insert(IDEMPOTENCY_KEY, header_value("idempotency-key", &call.context().idempotency_key)?);
+        headers.insert(IDEMPOTENCY_KEY, header_value("idempotency-key", &call.idempotency_key())?);
     }
+    continue_trace(call, &mut headers)?;
     let body = body(call, spec)?;
     if let Some(body) = &body
         && !headers.contains_key(CONTENT_TYPE)
@@ -61,6 +64,20 @@ fn request(call: &Call<'_>, spec: &CompiledHttp) -> Result<Request, NodeError> {
         builder = builder.body(body.bytes);
     }
     builder.build().map_err(|error| bad_url(cause(&error.without_url())))
+}
+
+/// Whoever is called belongs to the run's trace, unless the workflow says something else.
+fn continue_trace(call: &Call<'_>, headers: &mut HeaderMap) -> Result<(), NodeError> {
+    if headers.contains_key(TRACEPARENT) {
+        return Ok(());
+    }
+    if let Some(trace) = call.services.observe.outgoing(call.task) {
+        headers.insert(TRACEPARENT, header_value("traceparent", &trace.traceparent)?);
+        if let Some(state) = &trace.tracestate {
+            headers.insert(TRACESTATE, header_value("tracestate", state)?);
+        }
+    }
+    Ok(())
 }
 
 fn method(method: MethodSpec) -> Method {

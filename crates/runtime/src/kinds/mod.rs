@@ -7,11 +7,13 @@ use serde_json::Value;
 use switchyard_core::NodeError;
 use switchyard_core::run::{Task, WaitFor};
 use switchyard_lang::{CompiledKind, CompiledNode, ExprError, Program, Scope, Template};
+use switchyard_observe::Observe;
 use switchyard_store::{Archive, Clock, StoreError};
 
 use crate::catalog::CatalogError;
-use crate::handlers::HandlerContext;
+use crate::handlers;
 use crate::payloads::PayloadError;
+use crate::worker::Held;
 use crate::{Catalog, Handlers, Payloads};
 
 mod children;
@@ -48,6 +50,7 @@ pub struct Services {
     pub archive: Arc<dyn Archive>,
     pub payloads: Payloads,
     pub clock: Arc<dyn Clock>,
+    pub observe: Observe,
 }
 
 impl fmt::Debug for Services {
@@ -70,7 +73,8 @@ impl Services {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, reqwest::Error> {
         let http = http::client().build()?;
-        Ok(Self { http, handlers, allow_commands: false, catalog, archive, payloads, clock })
+        let observe = Observe::default();
+        Ok(Self { http, handlers, allow_commands: false, catalog, archive, payloads, clock, observe })
     }
 
     pub fn allow_commands(mut self, allow: bool) -> Self {
@@ -88,6 +92,8 @@ pub struct Call<'a> {
     /// `input`, `run`, and the nodes that this one reads.
     pub scope: &'a Scope,
     pub services: &'a Services,
+    /// What a handler can say while it works.
+    pub held: &'a Held,
 }
 
 /// What an execution came to, if it did not fail.
@@ -119,8 +125,8 @@ impl Call<'_> {
         input(self.node, self.scope)
     }
 
-    fn context(&self) -> HandlerContext {
-        HandlerContext::new(self.task.run, self.task.node.clone(), self.task.attempt)
+    fn idempotency_key(&self) -> String {
+        handlers::idempotency_key(self.task.run, &self.task.node)
     }
 
     /// Text that becomes part of the run's history, and so must be short.
@@ -146,7 +152,7 @@ pub(crate) fn expression_error(error: &ExprError) -> NodeError {
     NodeError::permanent("expression", error.to_string())
 }
 
-pub(crate) fn payload_error(error: PayloadError) -> NodeError {
+pub fn payload_error(error: PayloadError) -> NodeError {
     match error {
         PayloadError::TooLarge { .. } => NodeError::permanent("too_large", error.to_string()),
         PayloadError::NotJson(_) => NodeError::permanent("corrupt", error.to_string()),

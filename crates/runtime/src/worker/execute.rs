@@ -8,25 +8,26 @@ use futures::FutureExt;
 use switchyard_core::NodeError;
 use switchyard_core::run::{Task, TaskOutcome};
 
+use super::here::Held;
 use super::prepare::{Preparation, prepare};
 use crate::kinds::{self, Call, Done, Services};
 
-pub(super) async fn execute(services: &Services, task: &Task) -> TaskOutcome {
+pub(super) async fn execute(services: &Services, task: &Task, held: &Held) -> TaskOutcome {
     // A panic in one handler must not take the other slots of this process with it.
-    match AssertUnwindSafe(attempt(services, task)).catch_unwind().await {
+    match AssertUnwindSafe(attempt(services, task, held)).catch_unwind().await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => TaskOutcome::Failed(error),
         Err(panic) => TaskOutcome::Failed(NodeError::retryable("panic", said(panic.as_ref()))),
     }
 }
 
-async fn attempt(services: &Services, task: &Task) -> Result<TaskOutcome, NodeError> {
+async fn attempt(services: &Services, task: &Task, held: &Held) -> Result<TaskOutcome, NodeError> {
     let prepared = match prepare(services, task).await? {
         Preparation::Settled(outcome) => return Ok(outcome),
         Preparation::Ready(prepared) => prepared,
     };
     let node = prepared.node(task);
-    let call = Call { task, program: &prepared.program, node, scope: &prepared.scope, services };
+    let call = Call { task, program: &prepared.program, node, scope: &prepared.scope, services, held };
     match within(prepared.time_limit(task), kinds::execute(call)).await? {
         Done::Waiting(on) => Ok(TaskOutcome::Waiting(on)),
         Done::Output(output) => prepared.succeed(services, task, &output).await,

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use switchyard_core::run::ClaimRef;
 use switchyard_core::yard::Standing;
 use switchyard_store::HotStore;
-use tokio_util::sync::CancellationToken;
+
+use crate::handlers::Cancellation;
 
 /// What a slot holds right now.
 #[derive(Debug, Default)]
@@ -18,12 +19,12 @@ pub(super) struct Holding {
 #[derive(Clone, Debug)]
 struct Held {
     claim: ClaimRef,
-    stop: CancellationToken,
+    stop: Cancellation,
 }
 
 impl Holding {
-    pub(super) fn take_up(&self, claim: ClaimRef) -> CancellationToken {
-        let stop = CancellationToken::new();
+    pub(super) fn take_up(&self, claim: ClaimRef) -> Cancellation {
+        let stop = Cancellation::default();
         *self.held.lock() = Some(Held { claim, stop: stop.clone() });
         stop
     }
@@ -53,7 +54,7 @@ pub(super) async fn keep_claims(
                 for (held, standing) in held.iter().zip(standings) {
                     // A lost claim is no longer ours: whatever the handler still does will not count.
                     if standing != Standing::Held {
-                        held.stop.cancel();
+                        held.stop.request();
                     }
                 }
             }

@@ -2,10 +2,14 @@
 
 mod cache;
 mod execute;
+mod here;
 mod keeper;
 mod pool;
 mod prepare;
 mod slot;
 
+#[cfg(test)]
+pub(crate) use here::ClaimHere;
+pub use here::Held;
 pub use pool::{WorkerPool, WorkerSettings};
 pub use prepare::{Preparation, Prepared, prepare};

@@ -24,6 +24,8 @@ pub struct WorkerSettings {
     pub lease: Option<Duration>,
     /// How often long tasks are looked after: heartbeats out, requests to stop in.
     pub keep_every: Duration,
+    /// How long a handler that listens for requests to stop may take to do so.
+    pub stop_grace: Duration,
 }
 
 /// Every type of task that the runtime itself can execute.
@@ -39,6 +41,7 @@ impl WorkerSettings {
             queues: ALL_QUEUES.map(Into::into).into(),
             lease: None,
             keep_every: Duration::from_millis(250),
+            stop_grace: Duration::from_secs(10),
         }
     }
 
@@ -60,6 +63,7 @@ pub(super) struct Shared {
     pub(super) stop: CancellationToken,
     /// Give back what is held.
     pub(super) hand_back: CancellationToken,
+    pub(super) stop_grace: Duration,
     /// What last kept the store from answering.
     pub(super) trouble: watch::Sender<Option<String>>,
 }
@@ -93,6 +97,7 @@ impl WorkerPool {
             want,
             stop: CancellationToken::new(),
             hand_back: CancellationToken::new(),
+            stop_grace: settings.stop_grace,
             trouble: watch::Sender::new(None),
         });
         let holdings: Vec<Arc<Holding>> = (0..settings.slots.max(1)).map(|_| Arc::default()).collect();

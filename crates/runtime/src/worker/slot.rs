@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use switchyard_core::run::{ClaimRef, Settled, Settlement, Task, TaskOutcome};
 use switchyard_store::StoreError;
+use tracing::{Instrument, Span};
 
+use super::here::{ClaimHere, Held};
 use super::keeper::Holding;
 use super::pool::Shared;
+use crate::handlers::Stopped;
 use crate::kinds::STORE_UNAVAILABLE;
 
 /// How long to wait after the store did not answer.
@@ -51,15 +54,36 @@ impl Slot {
 
     async fn execute(&self, task: Task) -> Settlement {
         let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
-        let asked_to_stop = self.holding.take_up(claim.clone());
+        let held = self.hold(claim.clone());
+        let begun = tokio::time::Instant::now();
+        let executing = super::execute::execute(&self.shared.services, &task, &held);
+        let work = executing.instrument(self.span(&task));
         let outcome = tokio::select! {
             biased;
-            outcome = super::execute::execute(&self.shared.services, &task) => outcome,
-            () = asked_to_stop.cancelled() => TaskOutcome::Cancelled,
+            ended = held.cancellation.carry(work, self.shared.stop_grace) => match ended {
+                Stopped::Ended(outcome) | Stopped::WhenAsked(outcome @ TaskOutcome::Succeeded(_)) => outcome,
+                // Whatever it says went wrong: it was told to stop.
+                Stopped::WhenAsked(_) | Stopped::Dropped => TaskOutcome::Cancelled,
+            },
             () = self.shared.hand_back.cancelled() => TaskOutcome::HandedBack,
         };
         self.holding.put_down();
+        let metrics = self.shared.services.observe.metrics();
+        metrics.executed(&task.queue, outcome.as_str(), begun.elapsed());
         Settlement { claim, outcome: self.not_the_nodes_fault(outcome).await }
+    }
+
+    /// What a handler logs says which step it is.
+    fn span(&self, task: &Task) -> Span {
+        let worker = &self.shared.want.worker;
+        tracing::info_span!("step", run = %task.run, node = %task.node, attempt = task.attempt, %worker)
+    }
+
+    fn hold(&self, claim: ClaimRef) -> Held {
+        let cancellation = self.holding.take_up(claim.clone());
+        let Shared { hot, services, want, .. } = &*self.shared;
+        let (hot, payloads) = (hot.clone(), services.payloads.clone());
+        Held { cancellation, claim: Arc::new(ClaimHere { hot, payloads, claim, lease: want.lease }) }
     }
 
     /// A store that cannot keep a result is no failure of the node that made it: the node is done again later.

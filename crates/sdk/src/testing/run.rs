@@ -64,7 +64,7 @@ impl TestRun {
         loop {
             let next = self.settle().await?;
             if !self.yard.engine().hot().in_flight(self.run).await? {
-                return Ok(outcome::read(self.yard.engine(), self.run).await?);
+                return Ok(outcome::read(self.yard.view(self.run).await?)?);
             }
             match next {
                 Some(next) => self.set_clock(next),

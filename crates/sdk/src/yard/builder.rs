@@ -66,6 +66,12 @@ impl YardBuilder {
         self
     }
 
+    /// How long a handler that listens for requests to stop may take to do so: 10 seconds unless said.
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.options.stop_grace = grace;
+        self
+    }
+
     pub(crate) fn data(mut self, data: &Path) -> Self {
         self.options.data = data.into();
         self

@@ -16,8 +16,9 @@ use switchyard_runtime::{Engine, Recovered, RunView, Submission};
 use switchyard_store::WorkflowRecord;
 use tokio::sync::watch;
 
+use crate::remote::RemoteYardBuilder;
 use crate::workflow::Resolved;
-use crate::{Error, RunOutcome, SubmitOptions, Workflow, outcome};
+use crate::{Error, RunEvents, RunOutcome, SubmitOptions, Workflow, outcome};
 
 pub use approvals::PendingApproval;
 pub use builder::YardBuilder;
@@ -34,6 +35,12 @@ pub struct Yard {
 }
 
 impl Yard {
+    /// The same for a server: runs are submitted to it, followed and controlled there. Handlers for it are a
+    /// [`Worker`](crate::Worker).
+    pub fn connect(url: &str) -> RemoteYardBuilder {
+        RemoteYardBuilder::new(url)
+    }
+
     /// A yard with its state in this folder, not open yet.
     pub fn builder(data: impl Into<PathBuf>) -> YardBuilder {
         YardBuilder::new(data.into())
@@ -77,7 +84,12 @@ impl Yard {
             ended = self.engine().wait_for_end(run) => ended?,
             why = said(&mut trouble) => return Err(Error::Trouble(why)),
         }
-        outcome::read(self.engine(), run).await
+        outcome::read(self.view(run).await?)
+    }
+
+    /// The events of a run, from after event `after` (0: from its beginning), then live, to its end.
+    pub fn follow(&self, run: RunId, after: u64) -> RunEvents {
+        RunEvents::here(self.engine().follow(run, after))
     }
 
     /// A run as it is now: its status, and every node with attempts, output and error.

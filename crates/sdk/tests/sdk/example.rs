@@ -4,6 +4,17 @@
 #[expect(dead_code, reason = "its `main` is for `cargo run`")]
 mod greet;
 
+#[path = "../../examples/worker.rs"]
+#[expect(dead_code, reason = "its `main` is for `cargo run`")]
+mod worker;
+
+#[tokio::test]
+async fn worker_counts_at_a_server() {
+    let server = crate::server::TestServer::start().await;
+    let (seen, counted) = worker::count_at(&server.url(), 5, 0).await.unwrap();
+    assert_eq!((seen.join(" ").as_str(), counted), ("1 2 3 4 5", 5));
+}
+
 #[tokio::test]
 async fn greet_greets() {
     let folder = tempfile::tempdir().unwrap();

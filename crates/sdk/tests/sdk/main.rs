@@ -3,6 +3,8 @@
 mod context;
 mod errors;
 mod example;
+mod progress;
+mod server;
 mod time_travel;
 mod typed;
 mod waits;

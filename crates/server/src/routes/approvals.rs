@@ -5,6 +5,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchyard_api::Approval;
 use switchyard_core::ApprovalId;
 use switchyard_core::run::Decision;
 use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, StoreError};
@@ -12,11 +13,11 @@ use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, StoreErro
 use super::control::{REASON_BYTES_MAX, author};
 use super::runs::{run_at, run_id};
 use crate::ServerState;
+use crate::access::Caller;
 use crate::api::Api;
 use crate::extract::{OptionalBody, Params, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
-use crate::wire;
 
 /// Which approvals to list.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -74,47 +75,48 @@ async fn list_approvals(
     let run = query.run.map(|run| run_id(&run)).transpose()?;
     let status = (!query.all).then_some(ApprovalStatus::Pending);
     let records = state.engine.archive().approvals(&ApprovalFilter { run, status }).await?;
-    let records = wire::plain(serde_json::to_value(records)?);
-    Ok(Json(json!({ "approvals": records })))
+    let listed: Vec<Approval> = records.into_iter().map(Approval::listed).collect::<Result<_, _>>()?;
+    Ok(Json(json!({ "approvals": listed })))
 }
 
 async fn show_approval(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Approval>, Problem> {
     let record: Option<ApprovalRecord> =
         state.engine.archive().approval(&ApprovalId::new(&*approval)).await?;
     let record = record.ok_or_else(|| StoreError::unknown("approval", &approval))?;
     let payload = state.engine.payloads().load(&record.payload).await?;
-    let mut document = serde_json::to_value(&record)?;
-    document["payload"] = payload;
-    Ok(Json(document))
+    Ok(Json(Approval::with(record, payload)))
 }
 
 async fn approve_one(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
+    caller: Caller,
     OptionalBody(body): OptionalBody<DecideBody>,
 ) -> Result<Json<Value>, Problem> {
-    decide(&state, &approval, &body, Decision::Approved).await
+    decide(&state, &approval, &caller, &body, Decision::Approved).await
 }
 
 async fn reject_one(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
+    caller: Caller,
     OptionalBody(body): OptionalBody<DecideBody>,
 ) -> Result<Json<Value>, Problem> {
-    decide(&state, &approval, &body, Decision::Rejected).await
+    decide(&state, &approval, &caller, &body, Decision::Rejected).await
 }
 
 async fn decide(
     state: &ServerState,
     approval: &str,
+    caller: &Caller,
     body: &DecideBody,
     decision: Decision,
 ) -> Result<Json<Value>, Problem> {
     let comment = short("comment", &body.comment, REASON_BYTES_MAX)?;
-    let by = author(body.by.as_ref())?;
+    let by = author(body.by.as_ref(), caller)?;
     let run = state.engine.decide(&ApprovalId::new(approval), decision, by, comment).await?;
     run_at(state, run).await
 }

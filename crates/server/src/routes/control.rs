@@ -11,6 +11,7 @@ use switchyard_runtime::Fork;
 
 use super::runs::{run_at, run_id};
 use crate::ServerState;
+use crate::access::Caller;
 use crate::api::{Api, Operation};
 use crate::extract::{Body, OptionalBody, Segments, short};
 use crate::openapi;
@@ -19,9 +20,6 @@ use crate::problem::Problem;
 /// Text that becomes part of a run's history.
 pub(super) const NAME_BYTES_MAX: usize = 256;
 pub(super) const REASON_BYTES_MAX: usize = 4 * 1024;
-
-/// Who asks, until there are keys that say so.
-pub(super) const ANONYMOUS: &str = "api";
 
 /// Who asks for it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -110,50 +108,54 @@ fn register_fork(api: &mut Api) {
     api.post("/v1/runs/{run}/fork", operation, fork_run);
 }
 
-/// Who asks for it, as the history will show.
-pub(super) fn author(by: Option<&String>) -> Result<&str, Problem> {
-    short("by", by.map_or(ANONYMOUS, String::as_str), NAME_BYTES_MAX)
+/// Who asks for it, as the history will show: the name of their key, unless they say something else.
+pub(super) fn author<'b>(by: Option<&'b String>, caller: &'b Caller) -> Result<&'b str, Problem> {
+    short("by", by.map_or(&*caller.0, String::as_str), NAME_BYTES_MAX)
 }
 
 async fn cancel_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    caller: Caller,
     OptionalBody(body): OptionalBody<CancelBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
     let reason = short("reason", body.reason.as_deref().unwrap_or_default(), REASON_BYTES_MAX)?;
     let compensate = body.compensate.unwrap_or(true);
-    state.engine.cancel(run, author(body.by.as_ref())?, reason, compensate).await?;
+    state.engine.cancel(run, author(body.by.as_ref(), &caller)?, reason, compensate).await?;
     run_at(&state, run).await
 }
 
 async fn pause_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    caller: Caller,
     OptionalBody(body): OptionalBody<ByBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    state.engine.pause(run, author(body.by.as_ref())?).await?;
+    state.engine.pause(run, author(body.by.as_ref(), &caller)?).await?;
     run_at(&state, run).await
 }
 
 async fn resume_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    caller: Caller,
     OptionalBody(body): OptionalBody<ByBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    state.engine.resume(run, author(body.by.as_ref())?).await?;
+    state.engine.resume(run, author(body.by.as_ref(), &caller)?).await?;
     run_at(&state, run).await
 }
 
 async fn retry_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    caller: Caller,
     OptionalBody(body): OptionalBody<ByBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    state.engine.retry(run, author(body.by.as_ref())?).await?;
+    state.engine.retry(run, author(body.by.as_ref(), &caller)?).await?;
     run_at(&state, run).await
 }
 

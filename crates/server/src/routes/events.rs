@@ -1,7 +1,5 @@
 //! `/v1/runs/{run}/events`: a run's history, live as server-sent events or as pages of JSON.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::body::{Body as ResponseBody, Bytes};
 use axum::extract::State;
@@ -23,9 +21,6 @@ use crate::extract::{Params, Segments};
 use crate::openapi;
 use crate::problem::Problem;
 use crate::wire;
-
-/// A stream in which nothing happens says so this often: proxies close connections that are silent.
-const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1_000;
@@ -106,7 +101,7 @@ fn wants_json(headers: &HeaderMap) -> bool {
     accepted.contains("application/json") && !accepted.contains("text/event-stream")
 }
 
-fn has_ended(record: &RunRecord) -> bool {
+pub(super) fn has_ended(record: &RunRecord) -> bool {
     record.status.is_terminal()
 }
 
@@ -147,7 +142,7 @@ fn stream_of(stream: Stream) -> Response {
 /// What to send next, and the stream if there is more to come.
 async fn next_chunk(mut stream: Stream) -> (Bytes, Option<Stream>) {
     let next = tokio::select! {
-        next = tokio::time::timeout(HEARTBEAT_EVERY, stream.follow.next()) => next,
+        next = tokio::time::timeout(stream.state.limits.heartbeat_every, stream.follow.next()) => next,
         // The client comes back to whoever serves next, with the id of the last event it saw.
         () = stream.state.stop.cancelled() => return (Bytes::from_static(b": the server stops\n\n"), None),
     };

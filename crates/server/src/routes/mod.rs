@@ -4,10 +4,14 @@ mod approvals;
 mod control;
 mod events;
 mod health;
+mod keys;
 mod metrics;
 mod patches;
 mod queues;
 mod runs;
+mod schedules;
+mod server;
+mod socket;
 pub(crate) mod tasks;
 mod workflows;
 
@@ -24,11 +28,15 @@ pub(crate) fn api() -> Api {
     runs::register(&mut api);
     control::register(&mut api);
     events::register(&mut api);
+    socket::register(&mut api);
     patches::register(&mut api);
     approvals::register(&mut api);
     workflows::register(&mut api);
+    schedules::register(&mut api);
     tasks::register(&mut api);
     queues::register(&mut api);
+    keys::register(&mut api);
+    server::register(&mut api);
     health::register(&mut api);
     metrics::register(&mut api);
     api

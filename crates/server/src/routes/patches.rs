@@ -12,11 +12,11 @@ use switchyard_runtime::{PatchReport, PatchRequest};
 use super::control::{REASON_BYTES_MAX, author};
 use super::runs::run_id;
 use crate::ServerState;
+use crate::access::Caller;
 use crate::api::Api;
 use crate::extract::{Body, OptionalBody, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
-use crate::wire;
 
 /// A change to the graph of a run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -77,20 +77,21 @@ async fn list_patches(
     Segments(run): Segments<String>,
 ) -> Result<Json<Value>, Problem> {
     let run = state.engine.state(run_id(&run)?).await?;
-    let patches = wire::plain(serde_json::to_value(&run.patches)?);
+    let patches = state.engine.history().patches(&run).await?;
     Ok(Json(json!({ "patches": patches })))
 }
 
 async fn patch_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    caller: Caller,
     Body(body): Body<PatchBody>,
 ) -> Result<Json<PatchReport>, Problem> {
     let request = PatchRequest {
         run: run_id(&run)?,
         ops: body.ops,
         seen: body.seen,
-        author: author(body.by.as_ref())?.into(),
+        author: author(body.by.as_ref(), &caller)?.into(),
         reason: short("reason", &body.reason, REASON_BYTES_MAX)?.into(),
         dry_run: body.dry_run,
     };
@@ -100,9 +101,10 @@ async fn patch_run(
 async fn undo_patch(
     State(state): State<ServerState>,
     Segments((run, patch)): Segments<(String, String)>,
+    caller: Caller,
     OptionalBody(body): OptionalBody<UndoBody>,
 ) -> Result<Json<PatchReport>, Problem> {
-    let author = author(body.by.as_ref())?.into();
+    let author = author(body.by.as_ref(), &caller)?.into();
     let report = state.engine.undo_patch(run_id(&run)?, &PatchId::new(patch), author, body.dry_run).await?;
     Ok(Json(report))
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchyard_core::RunId;
 use switchyard_core::run::{Concurrency, RunStatus};
 use switchyard_core::yard::Acceptance;
+use switchyard_core::{RunId, TraceLink};
 use switchyard_lang::{Definition, Program};
+use switchyard_observe::trace::incoming;
 use switchyard_runtime::{EngineError, Submission};
 use switchyard_store::{RunFilter, StoreError};
 
@@ -96,6 +97,12 @@ pub(super) fn register(api: &mut Api) {
     let submit = api
         .operation("runs", "submitRun", "Accept a run")
         .description("When this answers 202, the run is durable and will end, whatever is killed on the way.")
+        .header(
+            "traceparent",
+            "The trace that the run is to belong to (W3C trace context)",
+            json!({ "type": "string" }),
+        )
+        .header("tracestate", "Passed on with the calls of the run", json!({ "type": "string" }))
         .body(body, true)
         .answer(202, "Accepted", openapi::run_at())
         .answer(
@@ -124,8 +131,15 @@ pub(super) fn run_id(text: &str) -> Result<RunId, Problem> {
     Ok(text.parse::<RunId>()?)
 }
 
+/// What the caller says about its trace; what is not valid is as good as nothing.
+fn trace(headers: &HeaderMap) -> Option<TraceLink> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    incoming(text("traceparent")?, text("tracestate"))
+}
+
 async fn submit_run(
     State(state): State<ServerState>,
+    headers: HeaderMap,
     Body(body): Body<SubmitBody>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let (program, workflow_version) = find_program(&state, &body).await?;
@@ -135,6 +149,7 @@ async fn submit_run(
         concurrency: body.concurrency.map(concurrency).transpose()?,
         deadline: body.deadline.map(|deadline| deadline.0),
         parallelism: body.parallelism.map(NonZeroU32::get),
+        trace: trace(&headers),
         ..Submission::new(program, body.input)
     };
     // Only a concurrency key can make a run wait: all others are known to run without looking.

@@ -50,6 +50,29 @@ async fn every_bad_request_has_its_code() {
         ("/v1/workflows", JSON, r#"{"name": 1}"#.into(), 422, "invalid"),
         ("/v1/runs/nope/cancel", JSON, "{}".into(), 400, "invalid_id"),
         ("/v1/approvals/nope/approve", JSON, "{}".into(), 404, "unknown_approval"),
+        ("/v1/schedules/nope/pause", None, "".into(), 404, "unknown_schedule"),
+        ("/v1/schedules/nope/resume", None, "".into(), 404, "unknown_schedule"),
+        (
+            "/v1/schedules/nope/backfill",
+            JSON,
+            r#"{"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}"#.into(),
+            404,
+            "unknown_schedule",
+        ),
+        (
+            "/v1/schedules/nope/backfill",
+            JSON,
+            r#"{"from": "soon", "until": "later"}"#.into(),
+            422,
+            "invalid_body",
+        ),
+        (
+            "/v1/schedules/nope/backfill",
+            JSON,
+            r#"{"from": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"}"#.into(),
+            422,
+            "invalid_body",
+        ),
         ("/v1/tasks/claim", JSON, r#"{"worker": "w", "types": ["http"]}"#.into(), 422, "unclaimable_type"),
         ("/v1/tasks/claim", JSON, r#"{"worker": "w", "types": ["*"]}"#.into(), 422, "unclaimable_type"),
         ("/v1/tasks/claim", JSON, r#"{"worker": "w", "slots": 0}"#.into(), 422, "invalid_body"),
@@ -84,6 +107,9 @@ async fn every_bad_request_has_its_code() {
         ("/v1/approvals?run=nope".to_owned(), 400, "invalid_id"),
         ("/v1/approvals/nope".to_owned(), 404, "unknown_approval"),
         ("/v1/workflows/nope".to_owned(), 404, "unknown_workflow"),
+        ("/v1/events".to_owned(), 426, "not_a_websocket"),
+        ("/v1/schedules/nope".to_owned(), 404, "unknown_schedule"),
+        ("/v1/schedules/nope?upcoming=101".to_owned(), 400, "invalid_query"),
     ] {
         let answer = server.get(&path).await;
         assert_eq!((answer.status.as_u16(), answer.body["code"].as_str()), (status, Some(code)), "{path}");

@@ -76,7 +76,7 @@ impl Reader {
 }
 
 /// The history as the archive has it, read in pages.
-async fn archived(server: &TestServer, run: &str) -> Vec<Value> {
+pub(crate) async fn archived(server: &TestServer, run: &str) -> Vec<Value> {
     let mut events: Vec<Value> = Vec::new();
     loop {
         let url = server.url(&format!("/v1/runs/{run}/events?limit=7&after={}", events.len()));
@@ -91,7 +91,7 @@ async fn archived(server: &TestServer, run: &str) -> Vec<Value> {
 }
 
 /// Many steps, one after the other.
-fn chain(length: usize) -> Value {
+pub(crate) fn chain(length: usize) -> Value {
     let mut nodes = json!({ "n0": { "type": "transform", "value": 0 } });
     for n in 1..length {
         let before = format!("n{}", n - 1);

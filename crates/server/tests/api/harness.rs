@@ -9,7 +9,7 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use switchyard_core::{RunId, Timestamp};
 use switchyard_embedded::{Embedded, Options};
-use switchyard_server::{ServerState, serve};
+use switchyard_server::{Limits, ServerState, serve};
 use switchyard_store::ManualClock;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -25,7 +25,7 @@ pub(crate) struct TestServer {
     pub(crate) yard: Embedded,
     stop: CancellationToken,
     serving: JoinHandle<()>,
-    data: PathBuf,
+    pub(crate) data: PathBuf,
     _folder: Option<TempDir>,
 }
 
@@ -47,20 +47,43 @@ impl TestServer {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(listener, change).await
+    }
+
+    /// With limits that a test can wait for.
+    pub(crate) async fn with_limits(limits: Limits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut server =
+            Self::serve(folder.path(), listener, |_| {}, |state| state.with_limits(limits)).await;
+        server._folder = Some(folder);
+        server
+    }
+
+    pub(crate) async fn on(listener: TcpListener, change: impl FnOnce(&mut Options)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         let mut server = Self::open(folder.path(), listener, change).await;
         server._folder = Some(folder);
         server
     }
 
     async fn open(data: &Path, listener: TcpListener, change: impl FnOnce(&mut Options)) -> Self {
+        Self::serve(data, listener, change, |state| state).await
+    }
+
+    async fn serve(
+        data: &Path,
+        listener: TcpListener,
+        change: impl FnOnce(&mut Options),
+        set: impl FnOnce(ServerState) -> ServerState,
+    ) -> Self {
         let mut options = Options::new(data);
         options.leave_functions = true;
         change(&mut options);
         let yard = Embedded::open(options).await.unwrap();
         yard.work();
-        let state = ServerState::new(yard.engine().clone(), yard.services().clone());
+        let state = set(ServerState::new(yard.engine().clone(), yard.services().clone()));
         let stop = CancellationToken::new();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
@@ -70,12 +93,16 @@ impl TestServer {
 
     /// The same folder on the same port, served anew.
     pub(crate) async fn restart(self) -> Self {
+        self.restart_with(|_| {}).await
+    }
+
+    pub(crate) async fn restart_with(self, change: impl FnOnce(&mut Options)) -> Self {
         let Self { address, yard, stop, serving, data, _folder, .. } = self;
         stop.cancel();
         serving.await.unwrap();
         yard.shut_down(Duration::ZERO).await;
         let listener = bind(address).await;
-        let mut server = Self::open(&data, listener, |_| {}).await;
+        let mut server = Self::open(&data, listener, change).await;
         server._folder = _folder;
         server
     }
@@ -90,6 +117,14 @@ impl TestServer {
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
         Answer::of(self.client.post(self.url(path)).json(&body).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.client.put(self.url(path)).json(&body).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        Answer::of(self.client.delete(self.url(path)).send().await.unwrap()).await
     }
 
     pub(crate) async fn send(&self, method: Method, path: &str, kind: Option<&str>, body: Vec<u8>) -> Answer {
@@ -122,7 +157,15 @@ async fn bind(address: SocketAddr) -> TcpListener {
     socket.listen(128).unwrap()
 }
 
-fn client() -> Client {
+/// One that sends this key with everything.
+pub(crate) fn client_with(key: &str) -> Client {
+    let mut value = reqwest::header::HeaderValue::try_from(format!("Bearer {key}")).unwrap();
+    value.set_sensitive(true);
+    let headers = reqwest::header::HeaderMap::from_iter([(reqwest::header::AUTHORIZATION, value)]);
+    Client::builder().no_proxy().timeout(PATIENCE).default_headers(headers).build().unwrap()
+}
+
+pub(crate) fn client() -> Client {
     // Fails if another test was first, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy().timeout(PATIENCE).build().unwrap()

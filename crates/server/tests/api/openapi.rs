@@ -60,6 +60,8 @@ async fn every_operation_is_there_and_answers_as_documented() {
                 .replace("{run}", "run_00000000000000000000000000")
                 .replace("{approval}", "appr_0")
                 .replace("{patch}", "patch_0")
+                .replace("{schedule}", "nobody")
+                .replace("{key}", "nobody")
                 .replace("{name}", "nobody");
             let method = method.to_uppercase().parse().unwrap();
             let answer = server.send(method, &address, Some("application/json"), b"{}".to_vec()).await;

@@ -195,17 +195,30 @@ async fn health_queues_and_validation() {
 #[tokio::test]
 async fn metrics_are_counted() {
     let server = TestServer::start().await;
+    let run = server.submit(crate::harness::hello(), json!({})).await;
+    server.end(&run).await;
     server.submit(crate::harness::one_function(json!({})), json!({ "n": 1 })).await;
     server.get("/v1/runs/nope").await.problem(400, "invalid_id");
     let response = server.client.get(server.url("/metrics")).send().await.unwrap();
-    assert!(response.headers()["content-type"].to_str().unwrap().starts_with("text/plain; version=0.0.4"));
+    let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+    assert!(kind.starts_with("application/openmetrics-text; version=1.0.0"), "{kind}");
     let text = response.text().await.unwrap();
     for line in [
         "switchyard_runs_in_flight 1",
+        "switchyard_runs_accepted_total 2",
+        r#"switchyard_runs_ended_total{status="succeeded"} 1"#,
+        r#"switchyard_steps_total{outcome="succeeded"} 1"#,
+        r#"switchyard_claims_total{kind="transform"} 1"#,
+        r#"switchyard_queue_wait_seconds_count{kind="transform"} 1"#,
+        r#"switchyard_step_duration_seconds_count{kind="transform",outcome="succeeded"} 1"#,
+        // Two runs accepted, one step started and succeeded, one run ended.
+        "switchyard_archive_events_total 5",
+        "switchyard_archive_pending_events 0",
         r#"switchyard_queue_depth{queue="function",priority="normal"} 1"#,
-        r#"switchyard_http_requests_total{route="/v1/runs",method="POST",status="202"} 1"#,
+        r#"switchyard_http_requests_total{route="/v1/runs",method="POST",status="202"} 2"#,
         r#"switchyard_http_requests_total{route="/v1/runs/{run}",method="GET",status="400"} 1"#,
         "switchyard_tasks_claimed_total 0",
+        "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
@@ -217,4 +230,25 @@ async fn a_run_behind_a_full_gate_says_that_it_is_queued() {
     let body = json!({ "workflow": waiting(), "concurrency": { "key": "k", "limit": 1 } });
     assert_eq!(server.post("/v1/runs", body.clone()).await.expect(202)["status"], "running");
     assert_eq!(server.post("/v1/runs", body).await.expect(202)["status"], "queued");
+}
+
+/// What the command line sends for a file whose children are files of their own.
+#[tokio::test]
+async fn a_bundled_definition_is_accepted_whole() {
+    let server = TestServer::start().await;
+    let child = "name: child\nnodes:\n  double: {type: transform, value: '${{ input.n * 2 }}'}\n";
+    let parent = "name: parent\nnodes:\n  call: {type: workflow, file: child.yaml, input: {n: 21}}\n";
+    let load = |_: &std::path::Path| Ok(child.as_bytes().to_vec());
+    let bundled = switchyard_lang::Program::compile_bundled(
+        "parent.yaml",
+        parent.as_bytes(),
+        std::path::Path::new("/w"),
+        &load,
+    )
+    .unwrap();
+    let definition: Value = serde_json::from_str(&bundled.canonical).unwrap();
+    let run = server.submit(definition.clone(), Value::Null).await;
+    assert_eq!(server.end(&run).await["output"], 42);
+    let registered = server.post("/v1/workflows", definition).await.expect(200);
+    assert_eq!(registered["definition"], bundled.hash.to_string());
 }

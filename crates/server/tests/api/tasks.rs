@@ -206,3 +206,40 @@ async fn a_client_that_goes_away_while_it_waits_takes_nothing() {
     server.submit(one_function(json!({})), json!({ "n": 1 })).await;
     server.claim_one(json!({ "wait": "30s" })).await;
 }
+
+#[tokio::test]
+async fn a_checkpoint_is_handed_to_the_next_worker() {
+    let (server, clock) = TestServer::with_clock().await;
+    let run = server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    let lost = server.claim_one(json!({ "lease": "30s" })).await;
+    assert_eq!(lost["checkpoint"], Value::Null);
+    let kept = about(&lost, json!({ "value": { "page": 3, "text": "x".repeat(5_000) } }));
+    assert_eq!(server.post("/v1/tasks/checkpoint", kept.clone()).await.expect(200)["standing"], "held");
+    clock.advance(Duration::from_secs(30));
+    server.post("/v1/tasks/checkpoint", kept.clone()).await.problem(409, "lease_expired");
+    let next = server.claim_one(json!({})).await;
+    assert_eq!((&next["attempt"], &next["checkpoint"]), (&json!(1), &kept["value"]));
+    server.post("/v1/tasks/checkpoint", kept).await.problem(409, "lease_expired");
+    server.post(&format!("/v1/runs/{run}/cancel"), json!({})).await.expect(200);
+    let last = about(&next, json!({ "value": null }));
+    assert_eq!(server.post("/v1/tasks/checkpoint", last).await.expect(200)["standing"], "stop");
+}
+
+#[tokio::test]
+async fn chunks_are_seen_by_those_who_follow() {
+    let server = TestServer::start().await;
+    let run = server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    let task = server.claim_one(json!({})).await;
+    let chunks = about(&task, json!({ "chunks": ["Hel", { "json": 1 }] }));
+    assert_eq!(server.post("/v1/tasks/chunks", chunks.clone()).await.expect(200)["standing"], "held");
+    let large = about(&task, json!({ "chunks": ["x".repeat(5_000)] }));
+    server.post("/v1/tasks/chunks", large).await.problem(422, "chunk_too_large");
+    server.post("/v1/tasks/chunks", about(&task, json!({ "chunks": [] }))).await.problem(422, "invalid_body");
+    server.post("/v1/tasks/complete", about(&task, json!({ "output": 2 }))).await.expect(200);
+    server.post("/v1/tasks/chunks", chunks).await.problem(409, "already_settled");
+    server.end(&run).await;
+    let events = server.client.get(server.url(&format!("/v1/runs/{run}/events"))).send().await.unwrap();
+    let events = events.text().await.unwrap();
+    let seen = events.split("\n\n").find(|event| event.contains("event: node_chunks")).unwrap();
+    assert!(seen.contains(r#""node":"double","attempt":1,"chunks":["Hel",{"json":1}]"#), "{seen}");
+}

@@ -291,6 +291,7 @@ impl Planner<'_> {
             let stream = self.keys.tasks(&token.queue, token.band);
             let (run, generation) = (token.run.to_string(), token.generation.to_string());
             let (reads, needs) = (reads.join(" "), spec.needs.to_string());
+            let at = token.queued_at.as_millis().to_string();
             let fields = [
                 "*",
                 "run_id",
@@ -303,6 +304,8 @@ impl Planner<'_> {
                 &reads,
                 "needs",
                 &needs,
+                "at",
+                &at,
             ];
             self.commit.on("XADD", &stream, fields.map(str::to_owned));
             *added.entry(stream).or_default() += 1;

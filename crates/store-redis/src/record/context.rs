@@ -11,6 +11,7 @@ use super::{Fields, Reader, Record, json};
 // Without a colon: those of nodes have one.
 const INPUT: &str = "input";
 const ACCEPTED: &str = "accepted";
+const TRACE: &str = "trace";
 pub(super) const CLOSING: &str = "closing";
 pub(super) const SIGNALS: &str = "signals";
 pub(super) const PATCHES: &str = "patches";
@@ -28,7 +29,10 @@ pub(super) struct Ended {
 pub(super) fn write(run: &Run) -> Result<Fields, StoreError> {
     let mut fields = Fields::new();
     fields.insert(INPUT.to_owned(), json(&run.accepted.input)?);
-    let rest = Accepted { input: Payload::null(), ..(*run.accepted).clone() };
+    if let Some(trace) = &run.accepted.trace {
+        fields.insert(TRACE.to_owned(), json(trace)?);
+    }
+    let rest = Accepted { input: Payload::null(), trace: None, ..(*run.accepted).clone() };
     fields.insert(ACCEPTED.to_owned(), json(&rest)?);
     for ix in run.ir.indices() {
         let (id, node) = (&run.ir.node(ix).id, run.node(ix));
@@ -40,6 +44,12 @@ pub(super) fn write(run: &Run) -> Result<Fields, StoreError> {
         }
         if let Some(wait) = &node.wait {
             fields.insert(format!("{id}:wait"), json(wait)?);
+        }
+        if let Some(said) = &node.said {
+            fields.insert(format!("{id}:chunks"), said.chunks.to_string());
+            if let Some(checkpoint) = &said.checkpoint {
+                fields.insert(format!("{id}:checkpoint"), json(checkpoint)?);
+            }
         }
     }
     if let Some(closing) = &run.closing {
@@ -62,5 +72,5 @@ pub(super) fn read_accepted(reader: &Reader, record: &Record) -> Result<Accepted
     let missing = || reader.damaged(ACCEPTED);
     let accepted: Accepted = reader.json(&record.context, ACCEPTED)?.ok_or_else(missing)?;
     let input = reader.json(&record.context, INPUT)?.ok_or_else(|| reader.damaged(INPUT))?;
-    Ok(Accepted { input, ..accepted })
+    Ok(Accepted { input, trace: reader.json(&record.context, TRACE)?, ..accepted })
 }

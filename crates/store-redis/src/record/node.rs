@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use switchyard_core::Timestamp;
 use switchyard_core::ir::{Ir, NodeIx};
-use switchyard_core::run::{NodeRun, NodeState};
+use switchyard_core::run::{NodeRun, NodeState, Said};
 use switchyard_store::StoreError;
 
 use super::{Reader, Record, Written};
@@ -86,6 +86,10 @@ pub(super) fn read(reader: &Reader, record: &Record, ir: &Ir) -> Result<Nodes, S
         node.output = reader.json(&record.context, &format!("{id}:output"))?;
         node.error = reader.json(&record.context, &format!("{id}:error"))?;
         node.wait = reader.json(&record.context, &format!("{id}:wait"))?;
+        if let Some(chunks) = reader.json(&record.context, &format!("{id}:chunks"))? {
+            let checkpoint = reader.json(&record.context, &format!("{id}:checkpoint"))?;
+            node.said = Some(Box::new(Said { checkpoint, chunks }));
+        }
         nodes.push(node);
     }
     Ok((nodes, entries))

@@ -191,6 +191,7 @@ impl World {
                 self.step(vec![Settlement { claim, outcome }], want(0, 0), out).await;
             }
             Op::Heartbeat { which } => self.heartbeat(*which).await,
+            Op::Say { which, chunks } => self.say(*which, *chunks, out).await,
             Op::Pass { seconds } => self.pass(*seconds, out).await,
             Op::Cancel { run, compensate } => {
                 let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: *compensate };
@@ -294,6 +295,24 @@ impl World {
         self.ask(&Ok::<_, StoreError>(standing), |hot| {
             let claims = claims.clone();
             async move { hot.heartbeat(&claims, lease).await }
+        })
+        .await;
+    }
+
+    async fn say(&mut self, which: u8, chunks: u8, out: &mut Vec<Event>) {
+        let known: Vec<ClaimRef> = self.held.iter().chain(&self.settled).cloned().collect();
+        if known.is_empty() {
+            return;
+        }
+        let claim = known[usize::from(which) % known.len()].clone();
+        let progress = match chunks {
+            0 => Progress::Checkpoint(Payload::from_value(&serde_json::json!({"at": which}))),
+            n => Progress::Chunks(vec![Payload::null(); usize::from(n)]),
+        };
+        let said = self.yard.progress(&claim, progress.clone(), self.now(), out).map_err(StoreError::from);
+        self.ask(&said, |hot| {
+            let (claim, progress) = (claim.clone(), progress.clone());
+            async move { hot.progress(&claim, progress).await }
         })
         .await;
     }

@@ -8,7 +8,11 @@ use switchyard_store::StoreError;
 use super::error::{cannot_open, sentence};
 
 /// `MIGRATIONS[n]` leads from version `n` to version `n + 1`.
-const MIGRATIONS: &[&str] = &[include_str!("0001_history.sql"), include_str!("0002_schedules.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("0001_history.sql"),
+    include_str!("0002_schedules.sql"),
+    include_str!("0003_api_keys.sql"),
+];
 
 /// "SWYD", so that another program's SQLite file is not taken for ours.
 const APPLICATION_ID: i64 = 0x5357_5944;

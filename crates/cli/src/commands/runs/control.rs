@@ -6,8 +6,8 @@ use switchyard_core::RunId;
 use crate::commands::tell_status;
 use crate::errors::Failure;
 use crate::input;
-use crate::settings::{self, Settings};
-use crate::store;
+use crate::place;
+use crate::settings::Settings;
 
 /// Cancel a run; what had succeeded is undone first
 #[derive(Debug, clap::Args)]
@@ -22,6 +22,10 @@ pub(crate) struct CancelArgs {
     /// Leave what had succeeded as it is
     #[arg(long)]
     no_compensate: bool,
+
+    /// Print `{"run_id", "status"}`
+    #[arg(long)]
+    json: bool,
 }
 
 /// Pause a run: no further node of it starts
@@ -29,6 +33,10 @@ pub(crate) struct CancelArgs {
 #[command(after_help = "Example:\n  switchyard runs pause run_…")]
 pub(crate) struct PauseArgs {
     run: RunId,
+
+    /// Print `{"run_id", "status"}`
+    #[arg(long)]
+    json: bool,
 }
 
 /// Take back a pause
@@ -36,6 +44,10 @@ pub(crate) struct PauseArgs {
 #[command(after_help = "Example:\n  switchyard runs resume run_… && switchyard run --resume run_…")]
 pub(crate) struct ResumeArgs {
     run: RunId,
+
+    /// Print `{"run_id", "status"}`
+    #[arg(long)]
+    json: bool,
 }
 
 /// Send a signal to a run; it is kept until a `wait` node asks for it
@@ -50,33 +62,28 @@ pub(crate) struct SignalArgs {
     /// What the node's output will be
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
+
+    /// Print `{"run_id", "status"}`
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) async fn cancel(args: &CancelArgs, settings: &Settings) -> Result<(), Failure> {
-    let status = store::once(settings, async |engine| {
-        engine.cancel(args.run, &settings::user(), &args.reason, !args.no_compensate).await?;
-        Ok(engine.state(args.run).await?.status())
-    });
-    tell_status(args.run, status.await?, settings);
-    Ok(())
+    let place = place::find(settings).await?;
+    let at = place.cancel(args.run, &args.reason, !args.no_compensate).await?;
+    tell_status(at, args.json, &*place)
 }
 
 pub(crate) async fn pause(args: &PauseArgs, settings: &Settings) -> Result<(), Failure> {
-    let status = store::once(settings, async |engine| {
-        engine.pause(args.run, &settings::user()).await?;
-        Ok(engine.state(args.run).await?.status())
-    });
-    tell_status(args.run, status.await?, settings);
-    Ok(())
+    let place = place::find(settings).await?;
+    let at = place.pause(args.run).await?;
+    tell_status(at, args.json, &*place)
 }
 
 pub(crate) async fn resume(args: &ResumeArgs, settings: &Settings) -> Result<(), Failure> {
-    let status = store::once(settings, async |engine| {
-        engine.resume(args.run, &settings::user()).await?;
-        Ok(engine.state(args.run).await?.status())
-    });
-    tell_status(args.run, status.await?, settings);
-    Ok(())
+    let place = place::find(settings).await?;
+    let at = place.resume(args.run).await?;
+    tell_status(at, args.json, &*place)
 }
 
 pub(crate) async fn signal(args: &SignalArgs, settings: &Settings) -> Result<(), Failure> {
@@ -84,10 +91,7 @@ pub(crate) async fn signal(args: &SignalArgs, settings: &Settings) -> Result<(),
         Some(text) => input::json("--payload", text)?,
         None => Value::Null,
     };
-    let status = store::once(settings, async |engine| {
-        engine.signal(args.run, &args.name, &payload).await?;
-        Ok(engine.state(args.run).await?.status())
-    });
-    tell_status(args.run, status.await?, settings);
-    Ok(())
+    let place = place::find(settings).await?;
+    let at = place.signal(args.run, &args.name, &payload).await?;
+    tell_status(at, args.json, &*place)
 }

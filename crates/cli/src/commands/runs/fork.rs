@@ -1,14 +1,14 @@
 //! `switchyard runs fork`
 
 use switchyard_core::RunId;
-use switchyard_runtime::{EngineError, Fork};
 
-use crate::drive::{self, How};
+use crate::drive::{self, How, Since};
 use crate::errors::Failure;
+use crate::flags::WorkArgs;
 use crate::input;
 use crate::output;
+use crate::place::{self, Fork, Opening};
 use crate::settings::Settings;
-use crate::store::{self, WorkArgs};
 
 /// Start a new run from a step of an old one: earlier results are kept, input or graph may be edited
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     edit: Option<String>,
 
     #[command(flatten)]
-    work: WorkArgs,
+    _work: WorkArgs,
 
     /// Print one document with the run's status, output, error and nodes
     #[arg(long)]
@@ -43,20 +43,19 @@ pub(crate) struct Args {
 pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failure> {
     let input = args.input.as_deref().map(|text| input::json("--input", text)).transpose()?;
     let edits = args.edit.as_deref().map(input::operations).transpose()?.unwrap_or_default();
-    let yard = store::open_existing(settings, &args.work).await?;
-    drive::tell_recovered(&yard, 0);
-    let fork = Fork { run: args.run, from: args.from.into(), input, edits };
-    let forked = yard.engine().fork(fork).await.map_err(|error| match error {
-        EngineError::Invalid(diagnostics) => Failure::invalid("the fork", diagnostics, None),
-        other => other.into(),
-    })?;
+    let mut place = place::find(settings).await?;
+    place.open(Opening { create: false }).await?;
+    drive::tell_others(place.taken_up());
+    let fork = Fork { run: args.run, from: args.from, input, edits };
+    let forked = place.fork(fork).await.map_err(|failure| failure.about("the fork"))?;
+    let run = forked.run.run_id;
     let kept = if forked.kept.is_empty() { "nothing".to_owned() } else { forked.kept.join(", ") };
-    output::tell(&format!("{} forked from {}, kept: {kept}", forked.run, args.run));
+    output::tell(&format!("{run} forked from {}, kept: {kept}", args.run));
     forked.diff.iter().for_each(|line| output::tell(&format!("  {line}")));
-    let how = How { settings, json: args.json, allow_commands: args.work.allow_commands };
+    let how = How { settings, json: args.json };
     if args.detach {
-        drive::detach(yard, forked.run, how).await
+        drive::detach(&mut *place, run, how).await
     } else {
-        drive::to_end(yard, forked.run, how).await
+        drive::to_end(&mut *place, run, Since::Event(1), how).await
     }
 }

@@ -1,14 +1,13 @@
 //! `switchyard runs list`
 
-use serde_json::json;
 use switchyard_core::RunId;
 use switchyard_core::run::RunStatus;
 use switchyard_store::{RunFilter, RunRecord};
 
 use crate::errors::Failure;
 use crate::output;
+use crate::place;
 use crate::settings::Settings;
-use crate::store;
 
 /// List runs, newest first
 #[derive(Debug, clap::Args)]
@@ -47,15 +46,15 @@ pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failu
         before: args.before,
         limit: args.limit as usize,
     };
-    let page = store::peek(settings)?.archive().runs(&filter).await?;
+    let page = place::find(settings).await?.runs(&filter).await?;
     if args.json {
-        return Ok(output::json(&json!({"runs": page.items, "next": page.next}))?);
+        return Ok(output::json(&page)?);
     }
-    if page.items.is_empty() {
+    if page.runs.is_empty() {
         output::tell("no runs");
         return Ok(());
     }
-    let rows = page.items.iter().map(row).collect();
+    let rows = page.runs.iter().map(row).collect();
     output::table(["RUN", "WORKFLOW", "STATUS", "ACCEPTED", "TOOK", "ERROR"], rows)?;
     if let Some(next) = page.next {
         output::hint(&format!("there may be more: --before {next}"));

@@ -2,10 +2,11 @@
 
 use switchyard_core::RunId;
 
-use crate::drive::{self, How};
+use crate::drive::{self, How, Since};
 use crate::errors::Failure;
-use crate::settings::{self, Settings};
-use crate::store::{self, WorkArgs};
+use crate::flags::WorkArgs;
+use crate::place::{self, Opening};
+use crate::settings::Settings;
 
 /// Start a failed or cancelled run over from what failed, and follow it to its end
 #[derive(Debug, clap::Args)]
@@ -14,7 +15,7 @@ pub(crate) struct Args {
     run: RunId,
 
     #[command(flatten)]
-    work: WorkArgs,
+    _work: WorkArgs,
 
     /// Print one document with the run's status, output, error and nodes
     #[arg(long)]
@@ -26,13 +27,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let yard = store::open_existing(settings, &args.work).await?;
-    drive::tell_recovered(&yard, 0);
-    yard.engine().retry(args.run, &settings::user()).await?;
-    let how = How { settings, json: args.json, allow_commands: args.work.allow_commands };
+    let mut place = place::find(settings).await?;
+    place.open(Opening { create: false }).await?;
+    drive::tell_others(place.taken_up());
+    let before = place.run(args.run, None).await?.last_seq;
+    place.retry(args.run).await?;
+    let how = How { settings, json: args.json };
     if args.detach {
-        drive::detach(yard, args.run, how).await
+        drive::detach(&mut *place, args.run, how).await
     } else {
-        drive::to_end(yard, args.run, how).await
+        drive::to_end(&mut *place, args.run, Since::Event(before + 1), how).await
     }
 }

@@ -1,13 +1,13 @@
 //! `switchyard runs show`
 
+use switchyard_api::{NodeView, RunView};
 use switchyard_core::RunId;
-use switchyard_runtime::{NodeView, RunView};
 
 use crate::drive::ending;
 use crate::errors::Failure;
 use crate::output;
+use crate::place;
 use crate::settings::Settings;
-use crate::store;
 
 /// Show a run: where it stands, its nodes, its output; now, or at any point of its history
 #[derive(Debug, clap::Args)]
@@ -25,9 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let history = store::peek(settings)?;
-    let run = history.state(args.run, args.at).await?;
-    let view = ending::view(&history, &run).await?;
+    let view = ending::trimmed(place::find(settings).await?.run(args.run, args.at).await?);
     if args.json {
         return Ok(output::json(&view)?);
     }

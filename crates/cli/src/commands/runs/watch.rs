@@ -1,18 +1,13 @@
 //! `switchyard runs watch`
 
-use std::time::Duration;
-
+use switchyard_api::Event;
 use switchyard_core::RunId;
-use switchyard_core::run::EventKind;
 
 use crate::drive::ending;
 use crate::errors::Failure;
+use crate::place;
 use crate::progress::Progress;
 use crate::settings::Settings;
-use crate::store;
-
-/// How often the history is looked at: another process writes it, and tells nobody.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Follow a run that another process works on, from its beginning to its end
 #[derive(Debug, clap::Args)]
@@ -26,32 +21,25 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let history = store::peek(settings)?;
-    let mut progress = Progress::begin(settings, &history.state(args.run, Some(1)).await?);
-    let mut seen = 0;
+    let place = place::find(settings).await?;
+    let mut progress = Progress::begin(settings, &place.run(args.run, Some(1)).await?);
+    let mut news = place.follow(args.run, 0).await?;
     let mut ended = false;
-    loop {
-        let events = history.events(args.run, seen, None).await?;
+    while !ended {
+        let events = news.next().await?;
+        ended = events.is_empty();
         for event in &events {
             progress.note(event);
-            seen = event.seq;
-            match event.kind {
-                // The nodes that are to be counted are others now.
-                EventKind::RunPatched(_) => progress.sync(&history.state(args.run, Some(seen)).await?),
-                EventKind::RunRetried { .. } => {
-                    ended = false;
-                    progress.sync(&history.state(args.run, Some(seen)).await?);
-                }
-                EventKind::RunEnded { .. } => ended = true,
-                _ => {}
+            // A patched or retried run has other nodes to count.
+            if matches!(&*event.kind, "run_patched" | "run_retried") {
+                progress.sync(&place.run(args.run, Some(event.seq)).await?);
             }
         }
-        if ended {
-            break;
+        // One that ended may have been retried since.
+        if events.last().is_some_and(Event::is_end) {
+            ended = place.run(args.run, None).await?.status.is_terminal();
         }
-        tokio::time::sleep(LOOK_EVERY).await;
     }
     drop(progress);
-    let run = history.state(args.run, None).await?;
-    ending::show(&history, &run, args.json, settings).await
+    ending::show(place.run(args.run, None).await?, args.json, &*place)
 }

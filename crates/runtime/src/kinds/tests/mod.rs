@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchyard_archive::DataFolder;
-use switchyard_core::run::{Task, WaitFor};
+use switchyard_core::run::{ClaimRef, Task, WaitFor};
 use switchyard_core::yard::Limits;
 use switchyard_core::{NodeError, Payload, RunId, Timestamp};
 use switchyard_lang::{Program, Scope};
@@ -13,6 +13,8 @@ use switchyard_store_memory::MemoryStore;
 use tempfile::TempDir;
 
 use super::{Call, Done, Services, execute, http as http_kind};
+use crate::handlers::Cancellation;
+use crate::worker::{ClaimHere, Held};
 use crate::{Catalog, Handlers, Payloads};
 
 mod children;
@@ -27,6 +29,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// Everything a node can use, on a folder of its own.
 struct Bench {
     services: Services,
+    held: Held,
     _folder: TempDir,
 }
 
@@ -37,12 +40,15 @@ impl Bench {
         let clock = Arc::new(ManualClock::starting_at(NOW));
         let archive: Arc<dyn Archive> = Arc::new(data.archive().unwrap());
         let hot = Arc::new(MemoryStore::new(archive.clone(), clock.clone(), Limits::default()));
-        let catalog = Arc::new(Catalog::new(archive.clone(), hot));
+        let catalog = Arc::new(Catalog::new(archive.clone(), hot.clone()));
         let payloads = Payloads::new(Arc::new(data.cas()));
+        let claim = ClaimRef { run: run(), node: "n".into(), claim: 1 };
+        let claim = Arc::new(ClaimHere { hot, payloads: payloads.clone(), claim, lease: None });
+        let held = Held { cancellation: Cancellation::default(), claim };
         let services = Services::new(Handlers::with_builtins(), catalog, archive, payloads, clock).unwrap();
         // Whatever proxy this machine uses, the test servers are not behind it.
         let http = http_kind::client().no_proxy().build().unwrap();
-        Self { services: Services { http, ..services }.allow_commands(true), _folder: folder }
+        Self { services: Services { http, ..services }.allow_commands(true), held, _folder: folder }
     }
 
     /// Executes a node for the first time, in a run with this input.
@@ -61,7 +67,8 @@ impl Bench {
         adjust(&mut task);
         let scope = Scope::new(input);
         let node = program.find("n").unwrap();
-        execute(Call { task: &task, program: &program, node, scope: &scope, services: &self.services }).await
+        let (program, scope, services, held) = (&program, &scope, &self.services, &self.held);
+        execute(Call { task: &task, program, node, scope, services, held }).await
     }
 
     async fn output(&self, node: Value, input: Value) -> Value {
@@ -92,12 +99,16 @@ fn task(program: &Program, input: &Value) -> Task {
         workflow: program.ir.name.clone(),
         run_attempt: 1,
         started_at: Timestamp::from_millis(0),
+        queue: "http".into(),
+        queued_at: Timestamp::from_millis(0),
+        trace: None,
         depth: 0,
         skip: false,
         input: Payload::from_value(input),
         reads: vec![],
         rounds: 0,
         children: None,
+        checkpoint: None,
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod claim;
 mod held;
+mod progress;
 mod settle;
 
 use std::time::Duration;
@@ -51,6 +52,7 @@ fn lease(asked: Option<Duration>) -> Result<Duration, Problem> {
 pub(super) fn register(api: &mut Api) {
     claim::register(api);
     settle::register(api);
+    progress::register(api);
 }
 
 /// What a worker is handed.
@@ -67,9 +69,12 @@ fn task_schema() -> Value {
             "function": { "type": "string", "description": "What to call" },
             "input": { "description": "What to call it with: any JSON" },
             "idempotency_key": { "type": "string", "description": "The same for every attempt" },
+            "checkpoint": { "description": "What was kept for this node before: any JSON; null if nothing" },
             "workflow": { "type": "string" },
             "definition": { "type": "string", "description": "The hash of the run's definition" },
             "lease": { "type": "string", "description": "How long the claim lasts without a heartbeat" },
+            "traceparent": { "type": ["string", "null"], "description": "To be passed on with calls (W3C trace context)" },
+            "tracestate": { "type": ["string", "null"], "description": "To be passed on beside it" },
             "timeout": { "type": ["string", "null"], "description": "How long the call may take" },
         },
     })

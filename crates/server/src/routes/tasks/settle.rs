@@ -80,7 +80,16 @@ pub(super) fn register(api: &mut Api) {
         api.operation("workers", "releaseTask", "Not done, not failed: another worker may take it");
     api.post("/v1/tasks/release", settling(operation, body), release);
     let body = api.schema::<HeartbeatBody>();
-    let standing = json!({
+    let operation = api
+        .operation("workers", "heartbeat", "Still at it: extend the lease")
+        .body(body, true)
+        .answer(200, "The task is still this worker's", standing_schema())
+        .problems([404, 409]);
+    api.post("/v1/tasks/heartbeat", operation, heartbeat);
+}
+
+pub(super) fn standing_schema() -> Value {
+    json!({
         "type": "object",
         "required": ["standing"],
         "properties": {
@@ -90,13 +99,7 @@ pub(super) fn register(api: &mut Api) {
                 "description": "`stop`: the run is being closed; stop, and release the task",
             },
         },
-    });
-    let operation = api
-        .operation("workers", "heartbeat", "Still at it: extend the lease")
-        .body(body, true)
-        .answer(200, "The task is still this worker's", standing)
-        .problems([404, 409]);
-    api.post("/v1/tasks/heartbeat", operation, heartbeat);
+    })
 }
 
 async fn heartbeat(
@@ -155,7 +158,7 @@ async fn release(
 }
 
 /// Makes limits count to the moment, and refuses claims that no worker over HTTP can have.
-async fn present(state: &ServerState, claim: &ClaimRef) -> Result<Option<Arc<Held>>, Problem> {
+pub(super) async fn present(state: &ServerState, claim: &ClaimRef) -> Result<Option<Arc<Held>>, Problem> {
     let held = state.held.get(claim);
     // First: taking too long is a failed attempt, which is more than a lease that ran out.
     if let Some(limit) = held.as_ref().and_then(|held| held.overdue(state.engine.clock().now())) {
@@ -192,7 +195,7 @@ async fn settle(state: &ServerState, claim: ClaimRef, outcome: TaskOutcome) -> R
 }
 
 async fn apply(state: &ServerState, claim: &ClaimRef, outcome: TaskOutcome) -> Result<(), Problem> {
-    let said = word(&outcome);
+    let said = outcome.as_str();
     let settlement = Settlement { claim: claim.clone(), outcome };
     let (settled, _) = state.engine.hot().step(vec![settlement], &Want::nothing("api".into())).await?;
     if settled.first() != Some(&Settled::Applied) {
@@ -200,20 +203,16 @@ async fn apply(state: &ServerState, claim: &ClaimRef, outcome: TaskOutcome) -> R
         return Err(why_not(state, claim).await?);
     }
     state.metrics.settled(said);
+    if let Some(held) = state.held.get(claim) {
+        let took = state.engine.clock().now().since(held.since);
+        state.metrics.executed(&held.task.queue, said, took);
+    }
     state.held.forget(claim);
     Ok(())
 }
 
-fn word(outcome: &TaskOutcome) -> &'static str {
-    match outcome {
-        TaskOutcome::Succeeded(_) => "succeeded",
-        TaskOutcome::Failed(_) => "failed",
-        _ => "released",
-    }
-}
-
 /// Why a claim does not count. Nothing has changed.
-async fn why_not(state: &ServerState, claim: &ClaimRef) -> Result<Problem, Problem> {
+pub(super) async fn why_not(state: &ServerState, claim: &ClaimRef) -> Result<Problem, Problem> {
     state.held.forget(claim);
     let run = state.engine.state(claim.run).await.map_err(|error: EngineError| Problem::from(error))?;
     let Some(ix) = run.ir.find(&claim.node) else { return Ok(unknown_node(claim)) };

@@ -24,9 +24,9 @@ local function start(r, name, n, entry)
   end
 end
 
-local function task_of(r, name, n, needs, reads)
-  local skip = needs ~= '0' and tonumber(n.fired) == 0 and 1 or 0
-  local fields = { 'input', name .. ':wait' }
+local function task_of(r, name, n, e, reads)
+  local skip = e.needs ~= '0' and tonumber(n.fired) == 0 and 1 or 0
+  local fields = { 'input', name .. ':wait', name .. ':checkpoint', 'trace' }
   for _, read in ipairs(reads) do
     fields[#fields + 1] = read .. ':output'
     fields[#fields + 1] = read .. ':error'
@@ -34,13 +34,14 @@ local function task_of(r, name, n, needs, reads)
   local found = redis.call('HMGET', context_key(r.id), unpack(fields))
   local task = {
     r.id, name, tonumber(n.claim), tonumber(n.attempt), r.definition, tonumber(r.attempt),
-    whole(r.at + tonumber(n.started)), tonumber(r.depth), skip, tonumber(n.rounds), found[1], found[2],
+    whole(r.at + tonumber(n.started)), tonumber(r.depth), skip, tonumber(n.rounds), e.at, found[1], found[2],
+    found[3], found[4],
   }
   for i, read in ipairs(reads) do
     local node = r.nodes[read]
     task[#task + 1] = node and node.state or 'P'
-    task[#task + 1] = found[2 * i + 1]
-    task[#task + 1] = found[2 * i + 2]
+    task[#task + 1] = found[2 * i + 3]
+    task[#task + 1] = found[2 * i + 4]
   end
   return task
 end
@@ -59,7 +60,7 @@ local function claim_entry(stream, id, values)
     local n = r.nodes[e.node_id] or untouched(e.needs)
     if n.state == 'Q' then
       start(r, e.node_id, n, id)
-      tasks[#tasks + 1] = task_of(r, e.node_id, n, e.needs, reads)
+      tasks[#tasks + 1] = task_of(r, e.node_id, n, e, reads)
       return
     end
   end

@@ -4,7 +4,8 @@ local added = {}
 local function count_task(stream, by) added[stream] = (added[stream] or 0) + by end
 
 local function enqueue(r, node, stream, reads, needs)
-  redis.call('XADD', stream, '*', 'run_id', r.id, 'node_id', node, 'gen', r.gen, 'reads', reads, 'needs', needs)
+  redis.call('XADD', stream, '*', 'run_id', r.id, 'node_id', node, 'gen', r.gen, 'reads', reads, 'needs', needs,
+    'at', now_text)
   count_task(stream, 1)
 end
 

@@ -77,12 +77,12 @@ local function end_node(r, s, n)
   local context = context_key(r.id)
   if s.kind == 'S' then
     redis.call('HSET', context, s.node .. ':output', s.value)
-    if n.attempt ~= '1' then redis.call('HDEL', context, s.node .. ':error') end
+    redis.call('HDEL', context, s.node .. ':wait', s.node .. ':checkpoint', s.node .. ':chunks', s.node .. ':error')
     emit(r, '{"node_succeeded":{"node":' .. s.name .. ',"output":' .. s.value .. '}}')
   else
+    redis.call('HDEL', context, s.node .. ':wait', s.node .. ':checkpoint', s.node .. ':chunks')
     emit(r, '{"node_skipped":{"node":' .. s.name .. ',"reason":"' .. s.value .. '"}}')
   end
-  if n.rounds ~= '0' then redis.call('HDEL', context, s.node .. ':wait') end
   n.state, n.completed, n.ended = s.kind, whole(now - r.at), r.seq
   set_node(r, s.node, n)
 end

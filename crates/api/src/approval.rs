@@ -1,0 +1,56 @@
+//! What waits for a person.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use switchyard_core::{ApprovalId, RunId, Timestamp, time};
+use switchyard_store::{ApprovalRecord, ApprovalStatus};
+
+use crate::plain;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    pub approval: ApprovalId,
+    pub run: RunId,
+    pub node: Arc<str>,
+    pub status: ApprovalStatus,
+    pub approver: Option<Arc<str>>,
+    pub prompt: Option<Arc<str>>,
+    /// What the person is shown. In a list, a large one is a reference.
+    pub payload: Value,
+    #[serde(with = "time::rfc3339")]
+    pub created_at: Timestamp,
+    #[serde(with = "time::rfc3339::option")]
+    pub timeout_at: Option<Timestamp>,
+    #[serde(with = "time::rfc3339::option")]
+    pub decided_at: Option<Timestamp>,
+    pub decided_by: Option<Arc<str>>,
+    pub comment: Option<Arc<str>>,
+}
+
+impl Approval {
+    /// As a list shows it.
+    pub fn listed(record: ApprovalRecord) -> Result<Self, serde_json::Error> {
+        let payload = plain(serde_json::to_value(&record.payload)?);
+        Ok(Self::with(record, payload))
+    }
+
+    /// With its whole payload.
+    pub fn with(record: ApprovalRecord, payload: Value) -> Self {
+        Self {
+            approval: record.approval,
+            run: record.run,
+            node: record.node,
+            status: record.status,
+            approver: record.approver,
+            prompt: record.prompt,
+            payload,
+            created_at: record.created_at,
+            timeout_at: record.timeout_at,
+            decided_at: record.decided_at,
+            decided_by: record.decided_by,
+            comment: record.comment,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The documents of the HTTP API: what the server writes, and what clients read, defined once.
+//!
+//! Payloads are plain JSON in them, and moments RFC 3339. Runs and workflows in lists are the records of the store
+//! themselves ([`RunRecord`], [`WorkflowRecord`]).
+//!
+//! This crate never does I/O, and never decides anything.
+
+mod approval;
+mod event;
+mod plain;
+mod problem;
+mod run;
+mod schedule;
+mod task;
+
+pub use approval::Approval;
+pub use event::Event;
+pub use plain::plain;
+pub use problem::{Problem, ProblemPlace};
+pub use run::{Forked, NodeView, NodesInOrder, PatchReport, PatchView, RunAt, RunPage, RunView, Wait};
+pub use schedule::{Backfilled, ScheduleView, TickRun};
+pub use task::{Beat, HeldTask};
+
+pub use switchyard_store::{ApprovalStatus, RunRecord, WorkflowRecord};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A registered workflow, its definition, and its versions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkflowView {
+    #[serde(flatten)]
+    pub record: WorkflowRecord,
+    /// The definition in its canonical form.
+    pub source: Value,
+    /// Newest first.
+    pub versions: Vec<WorkflowRecord>,
+}
+
+/// What a server says about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerView {
+    /// Of Switchyard.
+    pub version: String,
+    /// Names the place where it keeps runs: the same for the same data folder, wherever it is mounted.
+    pub store: Option<String>,
+}

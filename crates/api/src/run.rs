@@ -1,0 +1,154 @@
+//! Runs as people and programs see them.
+
+use std::sync::Arc;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use switchyard_core::error::RunError;
+use switchyard_core::run::{NodeState, RunStatus};
+use switchyard_core::{Hash, NodeError, PatchId, RunId, Timestamp, time};
+use switchyard_store::RunRecord;
+
+/// A run with its nodes, its input and its output.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RunView {
+    pub run_id: RunId,
+    pub status: RunStatus,
+    pub workflow: Arc<str>,
+    pub definition: Hash,
+    /// Of the graph: one more than the patches it has taken.
+    pub version: u32,
+    pub attempt: u32,
+    pub last_seq: u64,
+    #[serde(with = "time::rfc3339")]
+    pub accepted_at: Timestamp,
+    #[serde(with = "time::rfc3339::option")]
+    pub ended_at: Option<Timestamp>,
+    pub parent: Option<RunId>,
+    pub forked_from: Option<RunId>,
+    pub input: Box<RawValue>,
+    pub output: Box<RawValue>,
+    pub error: Option<RunError>,
+    pub nodes: NodesInOrder,
+    pub patches: Vec<PatchView>,
+}
+
+/// Nodes by id, in the order of the graph.
+#[derive(Debug, Default)]
+pub struct NodesInOrder(pub Vec<(Arc<str>, NodeView)>);
+
+impl Serialize for NodesInOrder {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(self.0.iter().map(|(id, node)| (id, node)))
+    }
+}
+
+impl<'de> Deserialize<'de> for NodesInOrder {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = NodesInOrder;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("nodes by id")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NodesInOrder, A::Error> {
+                let mut nodes = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    nodes.push(entry);
+                }
+                Ok(NodesInOrder(nodes))
+            }
+        }
+
+        d.deserialize_map(InOrder)
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct NodeView {
+    pub status: NodeState,
+    pub attempts: u32,
+    #[serde(with = "time::rfc3339::option")]
+    pub started_at: Option<Timestamp>,
+    #[serde(with = "time::rfc3339::option")]
+    pub completed_at: Option<Timestamp>,
+    pub output: Box<RawValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Arc<NodeError>>,
+    /// What it waits for, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
+    /// The same for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Wait>,
+}
+
+/// What a node waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum Wait {
+    /// Its next attempt, or the end of its sleep.
+    Timer,
+    Approval,
+    Signal {
+        name: Arc<str>,
+    },
+    /// Runs that it started.
+    Children,
+}
+
+/// A change to the graph of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PatchView {
+    pub patch: PatchId,
+    /// Of the graph that it made.
+    pub version: u32,
+    pub definition: Hash,
+    pub author: Arc<str>,
+    pub reason: Arc<str>,
+    /// The operations as they were sent.
+    pub ops: Value,
+    pub diff: Vec<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<PatchId>,
+}
+
+/// What a patch changed, or would change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PatchReport {
+    /// None for a dry run.
+    pub patch: Option<PatchId>,
+    /// The version of the graph that the patch makes, or would make.
+    pub version: u32,
+    pub diff: Vec<Arc<str>>,
+}
+
+/// A run and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunAt {
+    pub run_id: RunId,
+    pub status: RunStatus,
+}
+
+/// A new run that takes over results of an old one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forked {
+    #[serde(flatten)]
+    pub run: RunAt,
+    /// Nodes that are not done again.
+    pub kept: Vec<Arc<str>>,
+    pub diff: Vec<String>,
+}
+
+/// Newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunPage {
+    pub runs: Vec<RunRecord>,
+    /// The cursor of the next page.
+    pub next: Option<RunId>,
+}

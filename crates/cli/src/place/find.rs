@@ -1,0 +1,138 @@
+//! Server or folder?
+//!
+//! Whichever was named more expressly counts: a flag more than the environment, that more than the settings file, that
+//! more than a default. A server that is less express than the folder is used only if it works on that very folder; a
+//! server that is more express has to be there. With neither named, the server comes first, if one answers.
+
+use std::time::Duration;
+
+use switchyard_client::{Client, ClientBuilder};
+use switchyard_settings::Origin;
+
+use super::Place;
+use super::folder::Folder;
+use super::server::Server;
+use crate::errors::Failure;
+use crate::output;
+use crate::settings::Settings;
+
+/// A server that is there takes a connection at once. Nobody wants to wait for one that is not.
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// The setting that means: no server, whatever answers.
+const NONE: &str = "none";
+
+/// What is at the server's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Nobody,
+    /// A server that works on the folder that is set.
+    SameFolder,
+    /// A server that works on something else.
+    Elsewhere,
+    /// A server that says nothing about itself to us.
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Server,
+    /// Whoever looks at the folder should know.
+    ServerElsewhere,
+    Folder,
+    /// What was named is not there, or not for us.
+    NoServer,
+    /// Two places were named, equally expressly.
+    Contradiction,
+}
+
+fn choose(server: u8, data: u8, seen: Seen) -> Choice {
+    let named = server > 0;
+    match seen {
+        Seen::SameFolder => Choice::Server,
+        _ if server < data => Choice::Folder,
+        Seen::Closed => Choice::NoServer,
+        Seen::Nobody if named => Choice::NoServer,
+        Seen::Nobody => Choice::Folder,
+        Seen::Elsewhere if server > data => Choice::Server,
+        Seen::Elsewhere if named => Choice::Contradiction,
+        Seen::Elsewhere => Choice::ServerElsewhere,
+    }
+}
+
+/// Finds out where a command acts.
+pub(crate) async fn find(settings: &Settings) -> Result<Box<dyn Place>, Failure> {
+    let address = settings.server.as_str();
+    if address == NONE {
+        return Ok(Box::new(Folder::new(settings.clone())));
+    }
+    let found = client(settings).tries(1).build()?.server().await;
+    let seen = match &found {
+        Ok(found) if found.store.is_none() => Seen::Elsewhere,
+        Ok(found) if found.store == switchyard_embedded::folder_id(&settings.data) => Seen::SameFolder,
+        Ok(_) => Seen::Elsewhere,
+        Err(switchyard_client::Error::Refused(_)) => Seen::Closed,
+        Err(_) => Seen::Nobody,
+    };
+    let data = settings.data.display();
+    match (choose(rank(settings, "server"), rank(settings, "data"), seen), found) {
+        (Choice::Folder, _) => return Ok(Box::new(Folder::new(settings.clone()))),
+        (Choice::NoServer, Err(error)) if seen == Seen::Closed => return Err(error.into()),
+        (Choice::NoServer, Err(error)) => {
+            return Err(Failure::from(error).hint("start one with `switchyard up`, or say --server none"));
+        }
+        (Choice::Contradiction, _) => {
+            return Err(Failure::usage(format!("the server at {address} does not work on {data}"))
+                .hint("name one of them: the server or the folder"));
+        }
+        (Choice::ServerElsewhere, _) if settings.data.exists() => {
+            output::tell(&format!("using the server at {address}, whose runs are not those in {data}"));
+        }
+        (Choice::Server | Choice::ServerElsewhere | Choice::NoServer, _) => {}
+    }
+    Ok(Box::new(Server::new(client(settings).build()?, settings.clone())))
+}
+
+fn client(settings: &Settings) -> ClientBuilder {
+    let mut builder = Client::builder(settings.server.as_str()).connect_timeout(CONNECT_WAIT_MAX);
+    if let Some(key) = &settings.api_key {
+        builder = builder.api_key(key.reveal());
+    }
+    builder
+}
+
+/// How expressly a setting was made.
+fn rank(settings: &Settings, key: &str) -> u8 {
+    let origin = settings.loaded().iter().find(|(setting, ..)| setting.key == key).map(|found| found.2);
+    match origin {
+        Some(Origin::Default) | None => 0,
+        Some(Origin::File { .. }) => 1,
+        Some(Origin::Env { .. }) => 2,
+        Some(Origin::Flag { .. }) => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whichever_was_named_more_expressly_counts() {
+        for server in 0..=3 {
+            for data in 0..=3 {
+                assert_eq!(choose(server, data, Seen::SameFolder), Choice::Server, "it is both");
+                let elsewhere = choose(server, data, Seen::Elsewhere);
+                let nobody = choose(server, data, Seen::Nobody);
+                let expected = match (server, data) {
+                    (0, 0) => (Choice::ServerElsewhere, Choice::Folder),
+                    (server, data) if server < data => (Choice::Folder, Choice::Folder),
+                    (server, data) if server > data => (Choice::Server, Choice::NoServer),
+                    _ => (Choice::Contradiction, Choice::NoServer),
+                };
+                assert_eq!((elsewhere, nobody), expected, "server {server}, data {data}");
+            }
+        }
+        assert_eq!(choose(0, 0, Seen::Closed), Choice::NoServer, "it must not be passed by");
+        assert_eq!(choose(0, 3, Seen::Closed), Choice::Folder);
+    }
+}

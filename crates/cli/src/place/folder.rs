@@ -1,0 +1,393 @@
+//! A data folder, opened alone to change something, or looked into beside another process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use switchyard_api::{
+    Approval, Backfilled, Event, Forked, PatchReport, PatchView, RunAt, RunPage, RunView, ScheduleView,
+    TickRun, WorkflowRecord,
+};
+use switchyard_core::run::Decision;
+use switchyard_core::schedule::{Schedule, TICKS_MAX};
+use switchyard_core::yard::Acceptance;
+use switchyard_core::{ApprovalId, PatchId, Payload, RunId, Timestamp};
+use switchyard_embedded::Embedded;
+use switchyard_lang::Program;
+use switchyard_runtime::{Engine, EngineError, History, PatchRequest, Submission};
+use switchyard_store::{
+    ApprovalFilter, ApprovalStatus, Clock, RunFilter, ScheduleRecord, StoreError, SystemClock,
+};
+use tokio::sync::watch;
+
+use super::{Follow, Fork, NewSchedule, Opening, Patch, Place, Source, Taken, Wanted};
+use crate::errors::Failure;
+use crate::settings::{self, Settings};
+use crate::{drive, store};
+
+/// Events are read in pieces, so that a long history is not held at once.
+const PIECE: usize = 1_000;
+
+/// How often a history is looked at that another process writes: it tells nobody.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+pub(super) struct Folder {
+    settings: Settings,
+    /// Once it is opened for work.
+    yard: Option<Embedded>,
+}
+
+impl Folder {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self { settings, yard: None }
+    }
+
+    fn history(&self) -> Result<History, Failure> {
+        match &self.yard {
+            Some(yard) => Ok(yard.engine().history().clone()),
+            None => store::peek(&self.settings),
+        }
+    }
+
+    /// Changes something: in the open folder, or in one that is opened for it.
+    async fn act<T>(&self, act: impl AsyncFnOnce(&Engine) -> Result<T, EngineError>) -> Result<T, Failure> {
+        match &self.yard {
+            Some(yard) => Ok(act(yard.engine()).await?),
+            None => store::once(&self.settings, act).await,
+        }
+    }
+
+    /// Gives a command to a run, and says where it stands then.
+    async fn command(
+        &self,
+        run: RunId,
+        act: impl AsyncFnOnce(&Engine) -> Result<(), EngineError>,
+    ) -> Result<RunAt, Failure> {
+        self.act(async |engine| {
+            act(engine).await?;
+            standing(engine, run).await
+        })
+        .await
+    }
+}
+
+async fn standing(engine: &Engine, run: RunId) -> Result<RunAt, EngineError> {
+    Ok(RunAt { run_id: run, status: engine.state(run).await?.status() })
+}
+
+#[async_trait]
+impl Place for Folder {
+    async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Failure> {
+        let page = self.history()?.archive().runs(filter).await?;
+        Ok(RunPage { runs: page.items, next: page.next })
+    }
+
+    async fn run(&self, run: RunId, at: Option<u64>) -> Result<RunView, Failure> {
+        let history = self.history()?;
+        let state = match &self.yard {
+            Some(yard) if at.is_none() => yard.engine().state(run).await?,
+            _ => history.state(run, at).await?,
+        };
+        Ok(history.view(&state).await?)
+    }
+
+    async fn unfinished(&self) -> Result<Vec<RunAt>, Failure> {
+        let history = self.history()?;
+        let mut unfinished = Vec::new();
+        for found in history.archive().unfinished().await? {
+            let run = found.run;
+            let record = history.archive().run(run).await?.filter(|record| record.parent.is_none());
+            unfinished.extend(record.map(|record| RunAt { run_id: run, status: record.status }));
+        }
+        Ok(unfinished)
+    }
+
+    async fn events(&self, run: RunId, after: u64) -> Result<Vec<Event>, Failure> {
+        let history = self.history()?;
+        if after == 0 {
+            history.archive().run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+        }
+        shown(history.archive().events(run, after, PIECE).await?)
+    }
+
+    async fn follow(&self, run: RunId, after: u64) -> Result<Box<dyn Follow>, Failure> {
+        Ok(match &self.yard {
+            Some(yard) => Box::new(Told(yard.engine().follow(run, after))),
+            None => Box::new(Looking { history: self.history()?, run, after }),
+        })
+    }
+
+    async fn approvals(&self, run: Option<RunId>, all: bool) -> Result<Vec<Approval>, Failure> {
+        let filter = ApprovalFilter { run, status: (!all).then_some(ApprovalStatus::Pending) };
+        let records = self.history()?.archive().approvals(&filter).await?;
+        records.into_iter().map(|record| Approval::listed(record).map_err(Failure::from)).collect()
+    }
+
+    async fn approval(&self, approval: &ApprovalId) -> Result<Approval, Failure> {
+        let history = self.history()?;
+        let record = history.archive().approval(approval).await?;
+        let record = record.ok_or_else(|| StoreError::unknown("approval", approval))?;
+        let payload = history.payloads().load(&record.payload).await.map_err(EngineError::from)?;
+        Ok(Approval::with(record, payload))
+    }
+
+    async fn patches(&self, run: RunId) -> Result<Vec<PatchView>, Failure> {
+        let history = self.history()?;
+        let state = history.state(run, None).await?;
+        Ok(history.patches(&state).await?)
+    }
+
+    async fn workflows(&self) -> Result<Vec<WorkflowRecord>, Failure> {
+        Ok(self.history()?.archive().workflows().await?)
+    }
+
+    async fn definition(&self, name: &str, version: Option<u32>) -> Result<Value, Failure> {
+        let history = self.history()?;
+        let record = history.archive().workflow(name, version).await?;
+        let named = version.map_or(name.to_owned(), |version| format!("{name} version {version}"));
+        let record = record.ok_or_else(|| StoreError::unknown("workflow", named))?;
+        let text = history.archive().definition(record.definition).await?;
+        let text = text.ok_or_else(|| StoreError::unknown("definition", record.definition))?;
+        Ok(serde_json::from_str(&text).map_err(|error| StoreError::Corrupt(error.to_string()))?)
+    }
+
+    async fn schedules(&self) -> Result<Vec<ScheduleView>, Failure> {
+        let history = self.history()?;
+        let mut shown = Vec::new();
+        for record in history.archive().schedules().await? {
+            shown.push(view(&history, record).await?);
+        }
+        Ok(shown)
+    }
+
+    async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure> {
+        let history = self.history()?;
+        let record = history.archive().schedule(name).await?;
+        let record = record.ok_or_else(|| StoreError::unknown("schedule", name))?;
+        let timetable = record.schedule.timetable().map_err(|bad| StoreError::Corrupt(bad.to_string()))?;
+        let first = timetable.next_after(SystemClock.now());
+        let ticks = std::iter::successors(first, |tick| timetable.next_after(*tick));
+        let starts = ticks.map(|tick| record.schedule.start_at(tick).to_string()).take(upcoming).collect();
+        Ok(ScheduleView { upcoming: Some(starts), ..view(&history, record).await? })
+    }
+
+    async fn submit(&self, wanted: &Wanted) -> Result<Taken, Failure> {
+        self.act(async |engine| {
+            let (program, workflow_version) = resolve(engine, &wanted.workflow).await?;
+            let submission = Submission {
+                workflow_version,
+                idempotency_key: wanted.idempotency_key.clone(),
+                concurrency: wanted.concurrency.clone(),
+                deadline: wanted.deadline,
+                parallelism: wanted.parallelism.map(std::num::NonZeroU32::get),
+                ..Submission::new(program, wanted.input.clone())
+            };
+            Ok(match engine.submit(submission).await? {
+                Acceptance::New(run) => Taken { run, before: false },
+                Acceptance::Existing(run) => Taken { run, before: true },
+            })
+        })
+        .await
+    }
+
+    async fn cancel(&self, run: RunId, reason: &str, compensate: bool) -> Result<RunAt, Failure> {
+        self.command(run, async |engine| engine.cancel(run, &settings::user(), reason, compensate).await)
+            .await
+    }
+
+    async fn pause(&self, run: RunId) -> Result<RunAt, Failure> {
+        self.command(run, async |engine| engine.pause(run, &settings::user()).await).await
+    }
+
+    async fn resume(&self, run: RunId) -> Result<RunAt, Failure> {
+        self.command(run, async |engine| engine.resume(run, &settings::user()).await).await
+    }
+
+    async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Failure> {
+        self.command(run, async |engine| engine.signal(run, name, payload).await).await
+    }
+
+    async fn retry(&self, run: RunId) -> Result<RunAt, Failure> {
+        self.command(run, async |engine| engine.retry(run, &settings::user()).await).await
+    }
+
+    async fn fork(&self, fork: Fork) -> Result<Forked, Failure> {
+        let Fork { run, from, input, edits } = fork;
+        self.act(async |engine| {
+            let fork = switchyard_runtime::Fork { run, from: from.into(), input, edits };
+            let forked = engine.fork(fork).await?;
+            let run = standing(engine, forked.run).await?;
+            Ok(Forked { run, kept: forked.kept, diff: forked.diff })
+        })
+        .await
+    }
+
+    async fn decide(
+        &self,
+        approval: &ApprovalId,
+        decision: Decision,
+        by: &str,
+        comment: &str,
+    ) -> Result<RunAt, Failure> {
+        self.act(async |engine| {
+            let run = engine.decide(approval, decision, by, comment).await?;
+            standing(engine, run).await
+        })
+        .await
+    }
+
+    async fn patch(&self, run: RunId, patch: Patch) -> Result<PatchReport, Failure> {
+        let Patch { ops, seen, author, reason, dry_run } = patch;
+        let (author, reason) = (author.into(), reason.into());
+        let request = PatchRequest { run, ops, seen, author, reason, dry_run };
+        self.act(async |engine| engine.patch(request).await).await
+    }
+
+    async fn undo_patch(
+        &self,
+        run: RunId,
+        patch: &PatchId,
+        author: &str,
+        dry_run: bool,
+    ) -> Result<PatchReport, Failure> {
+        self.act(async |engine| engine.undo_patch(run, patch, author.into(), dry_run).await).await
+    }
+
+    async fn register(&self, program: &Arc<Program>) -> Result<WorkflowRecord, Failure> {
+        let yard = store::open(&self.settings).await?;
+        let engine = yard.engine();
+        engine.catalog().add(program.clone()).await?;
+        let now = engine.clock().now();
+        let record = engine.archive().register_workflow(&program.ir.name, program.hash, now).await?;
+        yard.shut_down(Duration::ZERO).await;
+        Ok(record)
+    }
+
+    async fn put_schedule(&self, new: NewSchedule) -> Result<ScheduleView, Failure> {
+        let schedule = Schedule {
+            name: new.name.into(),
+            workflow: new.workflow.into(),
+            version: new.version,
+            input: Payload::from_value(&new.input),
+            cron: new.cron.into(),
+            time_zone: new.time_zone.into(),
+            jitter: new.jitter,
+            overlap: new.overlap,
+            catch_up: new.catch_up,
+            paused: false,
+        };
+        let record = self.act(async |engine| engine.put_schedule(schedule).await).await?;
+        Ok(ScheduleView::of(record, new.input))
+    }
+
+    async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure> {
+        let record = self.act(async |engine| engine.pause_schedule(name, paused).await).await?;
+        view(&self.history()?, record).await
+    }
+
+    async fn remove_schedule(&self, name: &str) -> Result<(), Failure> {
+        self.act(async |engine| engine.remove_schedule(name).await).await
+    }
+
+    async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure> {
+        self.act(async |engine| {
+            let started = engine.backfill(name, from, until).await?;
+            let full = started.len() == TICKS_MAX;
+            let last = started.last().map(|(tick, _)| *tick).filter(|_| full);
+            let timetable = engine.schedule(name).await?.schedule.timetable().ok();
+            let next = last.zip(timetable).and_then(|(last, timetable)| timetable.next_after(last));
+            let tick_run = |(tick, acceptance): &(Timestamp, Acceptance)| TickRun {
+                tick: *tick,
+                run_id: acceptance.run(),
+                started: matches!(acceptance, Acceptance::New(_)),
+            };
+            let runs = started.iter().map(tick_run).collect();
+            Ok(Backfilled { runs, next: next.filter(|tick| *tick <= until) })
+        })
+        .await
+    }
+
+    async fn open(&mut self, opening: Opening) -> Result<(), Failure> {
+        let yard = match opening.create {
+            true => store::open(&self.settings).await?,
+            false => store::open_existing(&self.settings).await?,
+        };
+        drive::tell_damaged(&yard);
+        self.yard = Some(yard);
+        Ok(())
+    }
+
+    fn taken_up(&self) -> usize {
+        self.yard.as_ref().map_or(0, |yard| yard.recovered().runs)
+    }
+
+    fn work(&self) -> Option<watch::Receiver<Option<String>>> {
+        self.yard.as_ref().map(Embedded::work)
+    }
+
+    async fn leave(&mut self, grace: Duration) {
+        if let Some(yard) = self.yard.take() {
+            yard.shut_down(grace).await;
+        }
+    }
+
+    fn is_worked_at(&self) -> bool {
+        false
+    }
+
+    fn command(&self, words: &str) -> String {
+        self.settings.command(words)
+    }
+}
+
+async fn resolve(engine: &Engine, source: &Source) -> Result<(Arc<Program>, Option<u32>), EngineError> {
+    match source {
+        Source::Program(program) => Ok((program.clone(), None)),
+        Source::Named(name) => {
+            let record = engine.archive().workflow(name, None).await?;
+            let record = record.ok_or_else(|| StoreError::unknown("workflow", name))?;
+            Ok((engine.catalog().get(record.definition).await?, Some(record.version)))
+        }
+    }
+}
+
+async fn view(history: &History, record: ScheduleRecord) -> Result<ScheduleView, Failure> {
+    let input = history.payloads().load(&record.schedule.input).await.map_err(EngineError::from)?;
+    Ok(ScheduleView::of(record, input))
+}
+
+fn shown(events: Vec<switchyard_core::run::Event>) -> Result<Vec<Event>, Failure> {
+    events.iter().map(|event| Event::of(event).map_err(Failure::from)).collect()
+}
+
+/// The store of this process tells.
+struct Told(switchyard_runtime::Follow);
+
+#[async_trait]
+impl Follow for Told {
+    async fn next(&mut self) -> Result<Vec<Event>, Failure> {
+        shown(self.0.next().await?)
+    }
+}
+
+/// Another process may be writing.
+struct Looking {
+    history: History,
+    run: RunId,
+    after: u64,
+}
+
+#[async_trait]
+impl Follow for Looking {
+    async fn next(&mut self) -> Result<Vec<Event>, Failure> {
+        loop {
+            let events = self.history.archive().events(self.run, self.after, PIECE).await?;
+            if let Some(last) = events.last() {
+                self.after = last.seq;
+                return shown(events);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Every command says what it is for, with an example, and prints JSON if it prints data.
+
+use std::io::Read;
+use std::process::Command;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::harness::Yard;
+
+/// What prints no data of its own, or prints JSON or a script and nothing else.
+const WITHOUT_JSON: [&str; 4] = ["up", "schema", "completions", "workflows show"];
+
+/// Every command that can be typed, found through the help itself.
+fn leaves(yard: &Yard, path: Vec<String>) -> Vec<(Vec<String>, String)> {
+    let mut args: Vec<&str> = path.iter().map(String::as_str).collect();
+    args.push("--help");
+    let help = String::from_utf8(yard.output(&args).stdout).unwrap();
+    let Some(list) = help.split("Commands:\n").nth(1) else { return vec![(path, help)] };
+    let names =
+        list.lines().take_while(|line| line.starts_with("  ")).filter(|line| !line.starts_with("   "));
+    names
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .filter(|name| name != "help")
+        .flat_map(|name| leaves(yard, [path.clone(), vec![name]].concat()))
+        .collect()
+}
+
+#[test]
+fn every_command_has_an_example_and_json() {
+    let yard = Yard::new();
+    let leaves = leaves(&yard, Vec::new());
+    assert!(leaves.len() > 30, "{} commands", leaves.len());
+    for (path, help) in leaves {
+        let name = path.join(" ");
+        let example = help.split("Example").nth(1).unwrap_or_else(|| panic!("`{name}` has no example"));
+        assert!(example.contains("switchyard "), "{name}: {example}");
+        let json = help.contains("--json");
+        assert_eq!(json, !WITHOUT_JSON.contains(&&*name), "--json of `{name}`");
+        assert!(help.lines().next().is_some_and(|line| !line.is_empty()), "{name}");
+    }
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    let yard = Yard::with(&[(
+        "wide.yaml",
+        "name: wide\nnodes:\n  ask: {type: hitl, prompt: 'a question that is much longer than a narrow terminal is wide, and then some'}\n",
+    )]);
+    let mut running = yard.spawn(&["run", "wide.yaml"]);
+    running.wait_for("waits for approval");
+    running.interrupt();
+    running.ends();
+    let shown = on_terminal(yard.command(&["approvals", "list"]), 100);
+    assert!(shown.lines().all(|line| line.trim_end().chars().count() <= 100), "{shown}");
+    assert!(shown.contains("question") && shown.contains("some"), "nothing is cut off: {shown}");
+    let id = yard.newest_run();
+    assert!(shown.contains(&id), "ids are not broken: {shown}");
+}
+
+/// What a command prints on a terminal of this width.
+fn on_terminal(mut command: Command, columns: u16) -> String {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&terminal, size).unwrap();
+    let screen = std::fs::OpenOptions::new().write(true).open(name).unwrap();
+    let mut child = command.stdout(screen).spawn().unwrap();
+    // Its own end of the terminal goes with the command: reading ends when the child does.
+    drop(command);
+    let mut shown = Vec::new();
+    let mut terminal = std::fs::File::from(terminal);
+    let mut buffer = [0; 4_096];
+    while let Ok(read @ 1..) = terminal.read(&mut buffer) {
+        shown.extend_from_slice(&buffer[..read]);
+    }
+    assert!(child.wait().unwrap().success());
+    String::from_utf8(shown).unwrap()
+}

@@ -1,0 +1,102 @@
+//! `switchyard keys …`, and a server that wants them.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::harness::{Running, Yard, assert_transcript};
+
+/// The status line of an answer.
+fn ask(port: &str, key: &str) -> String {
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    let authorization =
+        if key.is_empty() { String::new() } else { format!("authorization: Bearer {key}\r\n") };
+    write!(
+        stream,
+        "GET /v1/runs HTTP/1.1\r\nhost: switchyard.example\r\n{authorization}connection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
+fn port(up: &mut Running) -> String {
+    let line = up.wait_for("http://");
+    let rest = line.split_once("http://").unwrap().1;
+    rest.split('/').next().unwrap().rsplit(':').next().unwrap().to_owned()
+}
+
+#[test]
+fn keys_are_made_listed_and_revoked() {
+    let yard = Yard::new();
+    let made = yard.json(&["keys", "create", "ci", "--json"]);
+    let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    assert!(key.starts_with(&format!("swk_{id}_")) && key.len() == 4 + 16 + 1 + 64, "{key}");
+    let plain = yard.output(&["keys", "create", "laptop"]);
+    assert!(String::from_utf8_lossy(&plain.stdout).starts_with("swk_"));
+    let listed = yard.json(&["keys", "list", "--json"]);
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    assert!(!listed.to_string().contains(key.rsplit('_').next().unwrap()));
+    let hide = |text: String| text.replace(id, "[KEY]");
+    assert_transcript!(hide(yard.transcript(&["keys", "revoke", id])), @r"
+        exit 0
+        --- stdout
+        --- stderr
+        [KEY]: revoked
+    ");
+    assert_transcript!(hide(yard.transcript(&["keys", "revoke", id])), @r"
+        exit 0
+        --- stdout
+        --- stderr
+        [KEY]: was revoked before
+    ");
+    assert_transcript!(yard.transcript(&["keys", "revoke", "nobody"]), @r"
+        exit 2
+        --- stdout
+        --- stderr
+        error: there is no api key `nobody`
+    ");
+    // Nothing in the folder has a secret in it.
+    let secret = key.rsplit('_').next().unwrap().as_bytes();
+    for entry in std::fs::read_dir(yard.path().join("switchyard-data")).unwrap().flatten() {
+        let bytes = std::fs::read(entry.path()).unwrap_or_default();
+        assert!(!bytes.windows(secret.len()).any(|part| part == secret), "{:?}", entry.path());
+    }
+}
+
+#[test]
+fn looking_for_keys_makes_no_folder() {
+    let yard = Yard::new();
+    assert_eq!(yard.output(&["keys", "list"]).status.code(), Some(3));
+    assert!(!yard.path().join("switchyard-data").exists());
+}
+
+#[test]
+fn a_server_that_others_can_reach_needs_a_key_and_takes_new_ones_at_once() {
+    let yard = Yard::new();
+    let first = yard.json(&["keys", "create", "first", "--json"])["key"].as_str().unwrap().to_owned();
+    let mut up = yard.spawn(&["up", "--listen", "0.0.0.0:0", "-vv"]);
+    let port = port(&mut up);
+    assert_eq!(ask(&port, ""), "HTTP/1.1 401 Unauthorized");
+    assert_eq!(ask(&port, &first), "HTTP/1.1 200 OK");
+    let second = yard.json(&["keys", "create", "second", "--json"])["key"].as_str().unwrap().to_owned();
+    assert_eq!(ask(&port, &second), "HTTP/1.1 200 OK");
+    up.interrupt();
+    let (code, said) = up.ends();
+    assert_eq!(code, Some(0), "{said}");
+    for key in [&first, &second] {
+        assert!(!said.contains(key.rsplit('_').next().unwrap()), "a key is in the log:\n{said}");
+    }
+}
+
+#[test]
+fn no_auth_is_for_loopback_addresses() {
+    let yard = Yard::new();
+    yard.output(&["keys", "create", "first"]);
+    let refused = yard.output(&["up", "--listen", "0.0.0.0:0", "--no-auth"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let mut up = yard.spawn(&["up", "--listen", "127.0.0.1:0", "--no-auth"]);
+    let port = port(&mut up);
+    // Without keys, the name counts again.
+    assert_eq!(ask(&port, ""), "HTTP/1.1 403 Forbidden");
+}

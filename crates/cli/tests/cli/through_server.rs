@@ -1,0 +1,160 @@
+//! Which commands go through a server, and what is said about it.
+
+use std::process::Command;
+
+use crate::harness::{GATE, HELLO, Running, Yard, assert_transcript, transcript};
+
+/// Nobody listens there.
+const NOBODY: &str = "http://127.0.0.1:1";
+
+fn served() -> (Yard, Running) {
+    let yard = Yard::with(&[("hello.yaml", HELLO), ("gate.yaml", GATE)]);
+    let up = yard.up();
+    (yard, up)
+}
+
+/// Where this server is.
+fn address(yard: &Yard) -> String {
+    let command = yard.command(&[]);
+    let set = command.get_envs().find(|(name, _)| *name == "SWITCHYARD_SERVER");
+    set.unwrap().1.unwrap().to_str().unwrap().to_owned()
+}
+
+fn ran(mut command: Command) -> String {
+    transcript(&command.output().unwrap())
+}
+
+#[test]
+fn ctrl_c_leaves_the_run_to_the_server() {
+    let (yard, _up) = served();
+    let mut running = yard.spawn(&["run", "gate.yaml"]);
+    running.wait_for("waits for signal");
+    running.interrupt();
+    let (code, said) = running.ends();
+    assert_eq!(code, Some(130));
+    assert_transcript!(said, @r#"
+    [RUN] of gate
+    before started
+    before succeeded ([TOOK])
+    gate started
+    gate waits for signal `go`
+    hint: switchyard runs signal [RUN] go
+    left: the run goes on in the server
+    hint: switchyard runs watch [RUN]
+    hint: switchyard runs cancel [RUN]
+    "#);
+    let run = yard.newest_run();
+    let mut watching = yard.spawn(&["runs", "watch", &run]);
+    watching.wait_for("gate waits");
+    yard.json(&["runs", "signal", &run, "go", "--payload", "1", "--json"]);
+    assert_eq!(watching.ends().0, Some(0));
+}
+
+#[test]
+fn a_run_is_followed_through_a_restart_of_the_server() {
+    let yard = Yard::with(&[("gate.yaml", GATE)]);
+    let first = yard.up();
+    let mut running = yard.spawn(&["run", "gate.yaml"]);
+    running.wait_for("waits for signal");
+    let address = address(&yard);
+    first.interrupt();
+    assert_eq!(first.ends().0, Some(0));
+    let mut again = yard.spawn(&["up", "--listen", address.trim_start_matches("http://")]);
+    again.wait_for("Ctrl-C stops it");
+    yard.json(&["runs", "signal", &yard.newest_run(), "go", "--json"]);
+    assert_eq!(running.ends().0, Some(0));
+}
+
+#[test]
+fn a_folder_that_was_named_is_not_exchanged_for_that_of_a_server() {
+    let (yard, _up) = served();
+    // The same folder: through the server, because the folder itself is taken.
+    let same = yard.output(&["run", "hello.yaml", "-i", "name=Ada", "--data", "./switchyard-data"]);
+    assert!(same.status.success(), "{}", transcript(&same));
+    // Another folder: not through the server, which knows nothing of it.
+    let other = yard.output(&["run", "hello.yaml", "-i", "name=Bo", "--data", "other"]);
+    assert!(other.status.success(), "{}", transcript(&other));
+    let count = |args: &[&str]| yard.json(args)["runs"].as_array().unwrap().len();
+    assert_eq!(count(&["runs", "list", "--json", "--data", "other"]), 1);
+    assert_eq!(count(&["runs", "list", "--json"]), 1);
+    // Both named: they must be the same.
+    let address = address(&yard);
+    let both = yard.command(&["runs", "list", "--data", "other", "--server", &address]);
+    let both = ran(both).replace(&address, "ADDRESS");
+    assert_transcript!(both, @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    error: the server at ADDRESS does not work on other
+    hint: name one of them: the server or the folder
+    "#);
+}
+
+#[test]
+fn a_server_that_was_named_has_to_answer() {
+    let yard = Yard::with(&[("hello.yaml", HELLO)]);
+    assert_transcript!(yard.transcript(&["runs", "list", "--server", NOBODY]), @r#"
+    exit 3
+    --- stdout
+    --- stderr
+    error: no server answers at http://127.0.0.1:1
+    hint: start one with `switchyard up`, or say --server none
+    "#);
+    let mut by_environment = yard.command(&["run", "hello.yaml", "-i", "name=Ada"]);
+    by_environment.env("SWITCHYARD_SERVER", NOBODY);
+    assert!(ran(by_environment).contains("no server answers"));
+    assert!(!yard.path().join("switchyard-data").exists(), "nothing was made");
+    // One that was not named need not be there. A folder that was named is enough.
+    let mut folder = yard.command(&["run", "hello.yaml", "-i", "name=Ada", "--data", "here"]);
+    folder.env("SWITCHYARD_SERVER", NOBODY);
+    assert!(ran(folder).starts_with("exit 0"));
+}
+
+#[test]
+fn a_server_in_the_settings_file_comes_before_a_folder_that_nobody_named() {
+    let (elsewhere, _up) = served();
+    let address = address(&elsewhere);
+    let here = Yard::with(&[("hello.yaml", HELLO)]);
+    assert!(here.output(&["run", "hello.yaml", "-i", "name=Ada"]).status.success());
+    std::fs::write(here.path().join("switchyard.toml"), format!("server = \"{address}\"\n")).unwrap();
+    let mut list = here.command(&["runs", "list"]);
+    list.env_remove("SWITCHYARD_SERVER");
+    assert_transcript!(ran(list), @r#"
+    exit 0
+    --- stdout
+    --- stderr
+    no runs
+    "#);
+}
+
+#[test]
+fn command_nodes_are_the_servers_to_allow() {
+    let yard = Yard::with(&[("c.yaml", "name: c\nnodes:\n  c: {type: command, command: [echo, hi]}\n")]);
+    let _up = yard.up();
+    let refused = yard.transcript(&["run", "c.yaml", "--allow-commands"]);
+    assert!(refused.starts_with("exit 1"), "{refused}");
+    assert!(refused.contains("commands_not_allowed") || refused.contains("not allowed"), "{refused}");
+}
+
+#[test]
+fn a_key_lets_commands_in() {
+    let yard = Yard::with(&[("hello.yaml", HELLO)]);
+    let key = yard.output(&["keys", "create", "ci"]);
+    let key = String::from_utf8(key.stdout).unwrap().trim().to_owned();
+    let _up = yard.up();
+    let hello = ["run", "hello.yaml", "-i", "name=Ada"];
+    assert_transcript!(yard.transcript(&hello), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    error: this server wants an API key
+    hint: give the key in SWITCHYARD_API_KEY, or as `api_key` in the settings file
+    hint: --server none works in the data folder, whoever serves
+    "#);
+    let mut with_key = yard.command(&hello);
+    with_key.env("SWITCHYARD_API_KEY", &key);
+    assert!(ran(with_key).starts_with("exit 0"));
+    let mut wrong = yard.command(&hello);
+    wrong.env("SWITCHYARD_API_KEY", "swk_wrong");
+    assert!(ran(wrong).contains("this is not a key of this server"));
+}

@@ -1,0 +1,62 @@
+//! What can go wrong between a program and a server.
+
+use switchyard_api::Problem;
+
+/// Why a server did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address cannot be one of a server.
+    #[error("`{0}` is not the address of a server, such as http://127.0.0.1:7070")]
+    Address(String),
+
+    /// The API key has characters that a header cannot have.
+    #[error("the API key has characters that no key has")]
+    Key,
+
+    /// The HTTP client cannot be set up on this machine.
+    #[error("the HTTP client cannot be set up")]
+    Setup(#[source] reqwest::Error),
+
+    /// Nobody answers, or the connection broke before the answer was there.
+    #[error("no server answers at {address}")]
+    Unreachable {
+        /// Where.
+        address: String,
+        /// What was tried last.
+        source: reqwest::Error,
+    },
+
+    /// The server says why.
+    #[error("{}", .0.detail)]
+    Refused(Box<Problem>),
+
+    /// An answer, but not one of this API.
+    #[error("{address} does not answer as a Switchyard server: {what}")]
+    Strange {
+        /// Where.
+        address: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl Error {
+    /// The server's own words, if it gave some.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Refused(problem) => Some(problem),
+            _ => None,
+        }
+    }
+
+    /// The stable code of a refusal.
+    pub fn code(&self) -> Option<&str> {
+        self.problem().map(|problem| problem.code.as_str())
+    }
+
+    /// Whether there was no answer at all.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
+    }
+}

@@ -1,0 +1,157 @@
+//! Following a run, through lost connections and restarts of the server.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures::Stream;
+use reqwest::{Method, Response, StatusCode};
+use switchyard_api::Event;
+use switchyard_core::RunId;
+use tokio::time::Instant;
+
+use crate::retry::Backoff;
+use crate::sse::{Message, Reader};
+use crate::{Client, Error};
+
+/// The server says something every 15 seconds: after this long, nobody is there any more.
+const SILENCE_MAX: Duration = Duration::from_secs(45);
+
+/// How long a server that does not answer is waited for.
+const RECONNECT_FOR: Duration = Duration::from_secs(60);
+
+/// The events of a run, in order, none missing and none twice. It reconnects by itself.
+#[derive(Debug)]
+pub struct Events {
+    client: Client,
+    run: RunId,
+    /// The newest that was handed out.
+    after: u64,
+    open: Option<Open>,
+    backoff: Backoff,
+    /// When the server was last heard of.
+    heard: Instant,
+    patience: Duration,
+}
+
+#[derive(Debug)]
+struct Open {
+    response: Response,
+    reader: Reader,
+    ready: VecDeque<Event>,
+}
+
+impl Client {
+    /// Follows a run from after event `after` (0: from its beginning) to its end.
+    pub fn follow(&self, run: RunId, after: u64) -> Events {
+        Events {
+            client: self.clone(),
+            run,
+            after,
+            open: None,
+            backoff: Backoff::default(),
+            heard: Instant::now(),
+            patience: RECONNECT_FOR,
+        }
+    }
+}
+
+impl Events {
+    /// For how long a server that does not answer is tried again: a minute unless said.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The next event; waits until there is one. `None` after the run's last.
+    ///
+    /// May be dropped while it waits: nothing is lost by that.
+    pub async fn next(&mut self) -> Result<Option<Event>, Error> {
+        loop {
+            if self.open.is_none() && !self.connect().await? {
+                return Ok(None);
+            }
+            let Some(open) = &mut self.open else { continue };
+            if let Some(event) = open.ready.pop_front() {
+                if event.seq <= self.after {
+                    continue;
+                }
+                if event.seq != self.after + 1 {
+                    let what = format!("event {} of {} follows event {}", event.seq, self.run, self.after);
+                    return Err(self.client.strange(what));
+                }
+                self.after = event.seq;
+                return Ok(Some(event));
+            }
+            self.read().await?;
+        }
+    }
+
+    /// The same as a stream.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Event, Error>> {
+        futures::stream::unfold(Some(self), |events| async {
+            let mut events = events?;
+            match events.next().await {
+                Ok(Some(event)) => Some((Ok(event), Some(events))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+    }
+
+    /// Reads once. A connection that breaks, ends or falls silent is opened anew by the next turn.
+    async fn read(&mut self) -> Result<(), Error> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let bytes = match tokio::time::timeout(SILENCE_MAX, open.response.chunk()).await {
+            Ok(Ok(Some(bytes))) => bytes,
+            Ok(Ok(None) | Err(_)) | Err(_) => {
+                self.open = None;
+                return Ok(());
+            }
+        };
+        open.reader.push(&bytes);
+        while let Some(Message { data, .. }) = open.reader.next() {
+            let event =
+                serde_json::from_str(&data).map_err(|error| self.client.strange(error.to_string()))?;
+            open.ready.push_back(event);
+        }
+        (self.backoff, self.heard) = (Backoff::default(), Instant::now());
+        Ok(())
+    }
+
+    /// False if there is nothing more to come.
+    async fn connect(&mut self) -> Result<bool, Error> {
+        loop {
+            let sent = self.ask().await;
+            let error = match sent {
+                Ok(response) if response.status() == StatusCode::NO_CONTENT => return Ok(false),
+                Ok(response) if response.status().is_success() => {
+                    let (reader, ready) = (Reader::default(), VecDeque::new());
+                    self.open = Some(Open { response, reader, ready });
+                    return Ok(true);
+                }
+                Ok(response) if response.status().is_client_error() => {
+                    return Err(self.client.refusal(response).await);
+                }
+                Ok(response) => self.client.refusal(response).await,
+                Err(error) => error,
+            };
+            if self.heard.elapsed() > self.patience {
+                return Err(error);
+            }
+            tokio::time::sleep(self.backoff.pause()).await;
+        }
+    }
+
+    async fn ask(&self) -> Result<Response, Error> {
+        let path = ["v1", "runs", &self.run.to_string(), "events"];
+        let request = self
+            .client
+            .request(Method::GET, &path)
+            .header("accept", "text/event-stream")
+            .header("last-event-id", self.after.to_string());
+        match tokio::time::timeout(SILENCE_MAX, request.send()).await {
+            Ok(sent) => sent.map_err(|error| self.client.unreachable(error)),
+            Err(_) => Err(self.client.strange("it takes connections and says nothing".to_owned())),
+        }
+    }
+}

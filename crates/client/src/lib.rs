@@ -1,0 +1,52 @@
+//! A typed client of the HTTP API of a Switchyard server.
+//!
+//! ```no_run
+//! use serde_json::json;
+//! use switchyard_client::{Client, Submission};
+//!
+//! # async fn example() -> Result<(), switchyard_client::Error> {
+//! let client = Client::new("http://127.0.0.1:7070")?;
+//! let run = client.submit(&Submission::named("hello", json!({"name": "Ada"}))).await?.run_id;
+//! let mut events = client.follow(run, 0);
+//! while let Some(event) = events.next().await? {
+//!     println!("{} {}", event.seq, event.kind);
+//! }
+//! println!("{}", client.run(run).await?.output);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A request that can do no harm twice is repeated while the server does not answer, with growing pauses; one that
+//! could is repeated only where it is certain that nothing has happened. Failures that the server explains are an
+//! [`Error::Refused`] with its [`Problem`]: a stable code, a sentence, a hint.
+//!
+//! This crate never reads the environment (its HTTP client honours the usual proxy variables, except for addresses
+//! of this machine), and never decides what happens to a run.
+
+#![warn(missing_docs)]
+
+mod approvals;
+mod control;
+mod error;
+mod events;
+mod patches;
+mod request;
+mod retry;
+mod runs;
+mod schedules;
+mod server;
+mod sse;
+mod tasks;
+mod workflows;
+
+pub use control::Fork;
+pub use error::Error;
+pub use events::Events;
+pub use patches::Patch;
+pub use request::{Client, ClientBuilder};
+pub use runs::{EventPage, RunsQuery, Submission};
+pub use schedules::NewSchedule;
+pub use tasks::{ClaimTasks, TaskFailure};
+
+pub use switchyard_api as documents;
+pub use switchyard_api::Problem;

@@ -1,0 +1,57 @@
+//! Changing the graph of a run that is under way.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use switchyard_api::{PatchReport, PatchView};
+use switchyard_core::{PatchId, RunId};
+use switchyard_lang::PatchOp;
+
+use crate::request::list;
+use crate::retry::Repeat;
+use crate::{Client, Error};
+
+/// A change to the graph of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Patch {
+    /// Applied in order: all of them or none.
+    pub ops: Vec<PatchOp>,
+    /// The version of the graph that its author looked at; the newest, if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<u32>,
+    /// Who makes it, for the run's history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Why, for the run's history.
+    pub reason: String,
+    /// Only say what would happen.
+    pub dry_run: bool,
+}
+
+impl Client {
+    /// The patches of a run, oldest first.
+    pub async fn patches(&self, run: RunId) -> Result<Vec<PatchView>, Error> {
+        let answer: Value = self.get(&["v1", "runs", &run.to_string(), "patches"], &[]).await?;
+        list(answer, "patches").map_err(|error| self.strange(error.to_string()))
+    }
+
+    /// Changes the graph of a run, or says what that would change.
+    pub async fn patch(&self, run: RunId, patch: &Patch) -> Result<PatchReport, Error> {
+        self.post(&["v1", "runs", &run.to_string(), "patches"], patch, repeat(patch.dry_run)).await
+    }
+
+    /// Takes a patch back, as long as nothing that it touched has started.
+    pub async fn undo_patch(
+        &self,
+        run: RunId,
+        patch: &PatchId,
+        by: &str,
+        dry_run: bool,
+    ) -> Result<PatchReport, Error> {
+        let path = ["v1", "runs", &run.to_string(), "patches", patch.as_str(), "undo"];
+        self.post(&path, &json!({ "by": by, "dry_run": dry_run }), repeat(dry_run)).await
+    }
+}
+
+fn repeat(dry_run: bool) -> Repeat {
+    if dry_run { Repeat::Harmless } else { Repeat::Harmful }
+}

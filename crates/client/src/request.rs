@@ -1,0 +1,254 @@
+//! One request and its answer, made again where that is safe.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use switchyard_api::Problem;
+
+use crate::Error;
+use crate::retry::{Backoff, Repeat};
+
+const USER_AGENT: &str = concat!("switchyard-client/", env!("CARGO_PKG_VERSION"));
+
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Longer than the server lets any request but a stream take.
+const REQUEST_WAIT_MAX: Duration = Duration::from_secs(130);
+
+const TRIES_DEFAULT: u32 = 5;
+
+/// A client of one server. Cloning is cheap; clones share connections.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) http: reqwest::Client,
+    pub(crate) base: Url,
+    tries: u32,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+/// A client before it is made.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is made until `build`"]
+pub struct ClientBuilder {
+    address: String,
+    key: Option<String>,
+    tries: u32,
+    connect_wait: Duration,
+}
+
+impl ClientBuilder {
+    /// The secret that the server knows this program by.
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// How often a request is made at most, while the server does not answer and that is safe: 5 unless said.
+    pub fn tries(mut self, tries: u32) -> Self {
+        self.tries = tries.max(1);
+        self
+    }
+
+    /// How long a connection may take to be made: 5 seconds unless said.
+    pub fn connect_timeout(mut self, wait: Duration) -> Self {
+        self.connect_wait = wait;
+        self
+    }
+
+    /// Makes the client. Nothing is sent yet.
+    pub fn build(self) -> Result<Client, Error> {
+        let mut base = Url::parse(self.address.trim()).map_err(|_| Error::Address(self.address.clone()))?;
+        if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
+            return Err(Error::Address(self.address));
+        }
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        // Whoever embeds us may have chosen another provider already: that one is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .user_agent(USER_AGENT)
+            .connect_timeout(self.connect_wait)
+            .tcp_nodelay(true)
+            .default_headers(self.headers()?);
+        if is_here(&base) {
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(Error::Setup)?;
+        Ok(Client { http, base, tries: self.tries })
+    }
+
+    fn headers(&self) -> Result<HeaderMap, Error> {
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &self.key {
+            let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| Error::Key)?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(headers)
+    }
+}
+
+/// No proxy leads to an address of this machine.
+fn is_here(base: &Url) -> bool {
+    let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+impl Client {
+    /// A client of the server at this address, such as `http://127.0.0.1:7070`.
+    pub fn new(address: &str) -> Result<Self, Error> {
+        Self::builder(address).build()
+    }
+
+    /// The same with an API key, or other limits.
+    pub fn builder(address: &str) -> ClientBuilder {
+        ClientBuilder {
+            address: address.to_owned(),
+            key: None,
+            tries: TRIES_DEFAULT,
+            connect_wait: CONNECT_WAIT_MAX,
+        }
+    }
+
+    /// Where the server is.
+    pub fn address(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        self.request_with(method, path, &[])
+    }
+
+    pub(crate) fn request_with(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> RequestBuilder {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.http.request(method, url)
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<T, Error> {
+        let request = self.request_with(Method::GET, path, query);
+        self.send(request, Repeat::Harmless).await
+    }
+
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+        repeat: Repeat,
+    ) -> Result<T, Error> {
+        let request = self.request(Method::POST, path).json(body);
+        self.send(request, repeat).await
+    }
+
+    /// Sends a request until it is answered with anything but "not now", and reads the answer.
+    pub(crate) async fn send<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        repeat: Repeat,
+    ) -> Result<T, Error> {
+        self.read(&self.send_for_answer(request, repeat).await?.1)
+    }
+
+    pub(crate) async fn send_for_answer(
+        &self,
+        request: RequestBuilder,
+        repeat: Repeat,
+    ) -> Result<(StatusCode, Bytes), Error> {
+        let request = request.timeout(REQUEST_WAIT_MAX);
+        let mut backoff = Backoff::default();
+        let mut tried = 1;
+        loop {
+            // Bodies are in memory: a request can always be copied.
+            let Some(copy) = request.try_clone() else { return self.checked(whole(request).await) };
+            let answer = whole(copy).await;
+            let again = match &answer {
+                Ok((status, _)) => may_pass(*status, repeat),
+                Err(error) => error.is_connect() || repeat == Repeat::Harmless,
+            };
+            if !again || tried >= self.tries {
+                return self.checked(answer);
+            }
+            tried += 1;
+            tokio::time::sleep(backoff.pause()).await;
+        }
+    }
+
+    pub(crate) fn checked(
+        &self,
+        answer: Result<(StatusCode, Bytes), reqwest::Error>,
+    ) -> Result<(StatusCode, Bytes), Error> {
+        match answer.map_err(|source| self.unreachable(source))? {
+            answer if answer.0.is_success() => Ok(answer),
+            (status, bytes) => Err(self.problem(status, &bytes)),
+        }
+    }
+
+    pub(crate) fn unreachable(&self, source: reqwest::Error) -> Error {
+        Error::Unreachable { address: self.address().to_owned(), source: source.without_url() }
+    }
+
+    pub(crate) async fn refusal(&self, response: Response) -> Error {
+        let status = response.status();
+        self.problem(status, &response.bytes().await.unwrap_or_default())
+    }
+
+    fn problem(&self, status: StatusCode, bytes: &[u8]) -> Error {
+        match serde_json::from_slice::<Problem>(bytes) {
+            Ok(problem) => Error::Refused(Box::new(problem)),
+            Err(_) => self.strange(format!("status {status} without a problem document")),
+        }
+    }
+
+    pub(crate) fn read<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, Error> {
+        serde_json::from_slice(bytes).map_err(|error| self.strange(error.to_string()))
+    }
+
+    pub(crate) fn strange(&self, what: String) -> Error {
+        Error::Strange { address: self.address().to_owned(), what }
+    }
+}
+
+/// An answer to its last byte: a connection may break in the middle of one.
+pub(crate) async fn whole(request: RequestBuilder) -> Result<(StatusCode, Bytes), reqwest::Error> {
+    let response = request.send().await?;
+    Ok((response.status(), response.bytes().await?))
+}
+
+/// A store that does not answer has changed nothing; a gateway may have passed the request on.
+fn may_pass(status: StatusCode, repeat: Repeat) -> bool {
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE => true,
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => repeat == Repeat::Harmless,
+        _ => false,
+    }
+}
+
+/// An answer that is a list under one name.
+pub(crate) fn list<T: DeserializeOwned>(mut answer: Value, name: &str) -> Result<Vec<T>, serde_json::Error> {
+    serde_json::from_value(answer.get_mut(name).map(Value::take).unwrap_or_default())
+}

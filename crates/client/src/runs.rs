@@ -1,0 +1,147 @@
+//! Accepting runs, and looking at them.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use switchyard_api::{Event, RunAt, RunPage, RunView};
+use switchyard_core::RunId;
+use switchyard_core::run::RunStatus;
+use switchyard_lang::duration::HumanDuration;
+
+use crate::retry::Repeat;
+use crate::{Client, Error};
+
+/// A run that somebody wants.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is submitted until it is given to `Client::submit`"]
+pub struct Submission {
+    body: Map<String, Value>,
+}
+
+impl Submission {
+    /// A run of a registered workflow.
+    pub fn named(workflow: &str, input: Value) -> Self {
+        Self::new(workflow.into(), input)
+    }
+
+    /// A run of a definition, as JSON.
+    pub fn definition(definition: Value, input: Value) -> Self {
+        Self::new(definition, input)
+    }
+
+    fn new(workflow: Value, input: Value) -> Self {
+        let mut body = Map::new();
+        body.insert("workflow".into(), workflow);
+        body.insert("input".into(), input);
+        Self { body }
+    }
+
+    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.body.insert(name.into(), value.into());
+        self
+    }
+
+    /// Which version of a registered workflow; the newest unless said.
+    pub fn version(self, version: u32) -> Self {
+        self.with("version", version)
+    }
+
+    /// The same key with the same workflow and input is the same run. It also makes submitting safe to repeat.
+    pub fn idempotency_key(self, key: &str) -> Self {
+        self.with("idempotency_key", key)
+    }
+
+    /// At most `limit` runs with this key are under way; the others stand in line.
+    pub fn concurrency(self, key: &str, limit: NonZeroU32) -> Self {
+        self.with("concurrency", json!({ "key": key, "limit": limit }))
+    }
+
+    /// The run fails if it has not ended so long after it was accepted.
+    pub fn deadline(self, after: Duration) -> Self {
+        self.with("deadline", HumanDuration(after).to_string())
+    }
+
+    /// At most so many nodes of the run are queued or executed at once.
+    pub fn parallelism(self, nodes: NonZeroU32) -> Self {
+        self.with("parallelism", nodes.get())
+    }
+}
+
+/// Which runs to list.
+#[derive(Clone, Debug, Default)]
+pub struct RunsQuery {
+    /// Only runs with this status.
+    pub status: Option<RunStatus>,
+    /// Only runs of this workflow.
+    pub workflow: Option<String>,
+    /// Also runs that other runs started.
+    pub include_children: bool,
+    /// `next` of the page before.
+    pub cursor: Option<RunId>,
+    /// At most 200; 50 unless said.
+    pub limit: Option<usize>,
+}
+
+/// Some events of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EventPage {
+    /// In order.
+    pub events: Vec<Event>,
+    /// `after` of the next page, if there are more events now.
+    pub next: Option<u64>,
+    /// Whether the run has ended and this is its last page.
+    pub ended: bool,
+}
+
+impl Client {
+    /// Hands a run in. When this returns, the run is durable and will end.
+    pub async fn submit(&self, submission: &Submission) -> Result<RunAt, Error> {
+        self.submit_once(submission).await.map(|(run, _)| run)
+    }
+
+    /// The same, and whether the idempotency key was used before, for this run. Where a try whose answer was lost
+    /// has counted, that is so as well.
+    pub async fn submit_once(&self, submission: &Submission) -> Result<(RunAt, bool), Error> {
+        let keyed = submission.body.contains_key("idempotency_key");
+        let repeat = if keyed { Repeat::Harmless } else { Repeat::Harmful };
+        let request = self.request(reqwest::Method::POST, &["v1", "runs"]).json(&submission.body);
+        let (status, bytes) = self.send_for_answer(request, repeat).await?;
+        Ok((self.read(&bytes)?, status == reqwest::StatusCode::OK))
+    }
+
+    /// Runs, newest first, a page at a time.
+    pub async fn runs(&self, query: &RunsQuery) -> Result<RunPage, Error> {
+        let mut params = vec![("include_children", query.include_children.to_string())];
+        params.extend(query.status.map(|status| ("status", status.to_string())));
+        params.extend(query.workflow.clone().map(|name| ("workflow", name)));
+        params.extend(query.cursor.map(|run| ("cursor", run.to_string())));
+        params.extend(query.limit.map(|limit| ("limit", limit.to_string())));
+        self.get(&["v1", "runs"], &params).await
+    }
+
+    /// A run as it is now.
+    pub async fn run(&self, run: RunId) -> Result<RunView, Error> {
+        self.get(&["v1", "runs", &run.to_string()], &[]).await
+    }
+
+    /// A run as it was right after one of its events.
+    pub async fn run_at(&self, run: RunId, seq: u64) -> Result<RunView, Error> {
+        self.get(&["v1", "runs", &run.to_string()], &[("at", seq.to_string())]).await
+    }
+
+    /// Events after `after` that are there now: at most `limit`, which may be up to 1,000.
+    pub async fn events(&self, run: RunId, after: u64, limit: usize) -> Result<EventPage, Error> {
+        let run = run.to_string();
+        let request = self
+            .request_with(
+                reqwest::Method::GET,
+                &["v1", "runs", &run, "events"],
+                &[("after", after.to_string()), ("limit", limit.to_string())],
+            )
+            .header("accept", "application/json");
+        self.send(request, Repeat::Harmless).await
+    }
+}

@@ -1,0 +1,27 @@
+//! Definitions with names.
+
+use serde_json::Value;
+use switchyard_api::{WorkflowRecord, WorkflowView};
+
+use crate::request::list;
+use crate::retry::Repeat;
+use crate::{Client, Error};
+
+impl Client {
+    /// The newest version of every registered workflow, by name.
+    pub async fn workflows(&self) -> Result<Vec<WorkflowRecord>, Error> {
+        let answer: Value = self.get(&["v1", "workflows"], &[]).await?;
+        list(answer, "workflows").map_err(|error| self.strange(error.to_string()))
+    }
+
+    /// A registered workflow with its definition; the newest version unless said.
+    pub async fn workflow(&self, name: &str, version: Option<u32>) -> Result<WorkflowView, Error> {
+        let params: Vec<_> = version.map(|version| ("version", version.to_string())).into_iter().collect();
+        self.get(&["v1", "workflows", name], &params).await
+    }
+
+    /// Keeps a definition under its name: a new version, unless the newest is the same already.
+    pub async fn register_workflow(&self, definition: &Value) -> Result<WorkflowRecord, Error> {
+        self.post(&["v1", "workflows"], definition, Repeat::Harmless).await
+    }
+}

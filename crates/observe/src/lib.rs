@@ -1,0 +1,20 @@
+//! What is counted, measured and traced about runs.
+//!
+//! - [`Observe`]: handed through constructors to whoever has something to say; cloning it is cheap
+//! - [`Metrics`]: counters, gauges and histograms, and the page that Prometheus reads; [`METRICS`] is the list of them
+//! - [`trace`]: spans of runs and steps, made from events, and their export (OTLP)
+//!
+//! Most of it is read from events as they are journalled: that is where everything that happens to a run passes, in
+//! order, whoever executed it. This crate never decides anything, and nothing that it does can fail a run.
+
+mod about;
+mod commit;
+mod log;
+mod metrics;
+mod observe;
+pub mod trace;
+
+pub use about::{About, METRICS, reference};
+pub use commit::Commit;
+pub use metrics::{Gauges, Metrics};
+pub use observe::Observe;

@@ -1,0 +1,293 @@
+//! What is counted and measured. Counters are atomics; a histogram is a short lock of its own.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry};
+use switchyard_core::run::{EndStatus, Event, EventKind};
+
+use crate::about::{self, About, PREFIX};
+use crate::commit::Lag;
+
+/// In seconds: from an answer out of memory to a slow disk.
+const SHORT: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// In seconds: from a step that does nothing to an agent that thinks.
+const LONG: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 300.0, 1800.0];
+
+/// Counted since the process started.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    runs_accepted: Counter,
+    ended: Each<3>,
+    steps: Each<7>,
+    step_duration: Histograms<ExecutionLabels>,
+    claims: Family<KindLabels, Counter>,
+    queue_wait: Histograms<KindLabels>,
+    timers_fired: Counter,
+    leases_reclaimed: Counter,
+    schedule_starts: Counter,
+    pub(crate) archive_events: Counter,
+    pub(crate) archive_commit: Histogram,
+    pub(crate) lag: Lag,
+    requests: Family<RequestLabels, Counter>,
+    request_duration: Histograms<RouteLabels>,
+    tasks_claimed: Counter,
+    tasks_settled: Family<OutcomeLabels, Counter>,
+    pub(crate) spans_exported: Counter,
+    pub(crate) spans_dropped: Counter,
+    shown: Shown,
+}
+
+/// Gauges that are set when the page is asked for, by one at a time.
+#[derive(Debug)]
+struct Shown {
+    one_at_a_time: Mutex<()>,
+    runs: Gauge,
+    timers: Gauge,
+    depths: Family<DepthLabels, Gauge>,
+    pending: Gauge,
+    lag: Gauge<f64, AtomicU64>,
+    memory: Gauge,
+}
+
+/// What only the store knows.
+#[derive(Clone, Debug, Default)]
+pub struct Gauges {
+    pub runs: usize,
+    pub timers: usize,
+    /// Queue, priority, depth.
+    pub depths: Vec<(Arc<str>, &'static str, usize)>,
+}
+
+type Histograms<L> = Family<L, Histogram, Bounds>;
+
+/// Families make their histograms with this.
+#[derive(Clone, Copy, Debug)]
+struct Bounds(&'static [f64]);
+
+impl MetricConstructor<Histogram> for Bounds {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
+/// Counters for a few values of one label, found without looking.
+type Each<const N: usize> = [Counter; N];
+
+const STATUSES: [&str; 3] = ["succeeded", "failed", "cancelled"];
+const OUTCOMES: [&str; 7] =
+    ["succeeded", "failed", "retrying", "skipped", "waiting", "released", "cancelled"];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ExecutionLabels {
+    kind: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StatusLabels {
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DepthLabels {
+    queue: Arc<str>,
+    priority: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: String,
+    method: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+    method: &'static str,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix(PREFIX);
+        let r = &mut registry;
+        let statuses: Family<StatusLabels, Counter> = register(r, about::RUNS_ENDED, Family::default());
+        let outcomes: Family<OutcomeLabels, Counter> = register(r, about::STEPS, Family::default());
+        Self {
+            runs_accepted: register(r, about::RUNS_ACCEPTED, Counter::default()),
+            ended: STATUSES.map(|status| statuses.get_or_create_owned(&StatusLabels { status })),
+            steps: OUTCOMES.map(|outcome| outcomes.get_or_create_owned(&OutcomeLabels { outcome })),
+            step_duration: histograms(r, about::STEP_DURATION, &LONG),
+            claims: register(r, about::CLAIMS, Family::default()),
+            queue_wait: histograms(r, about::QUEUE_WAIT, &LONG),
+            timers_fired: register(r, about::TIMERS_FIRED, Counter::default()),
+            leases_reclaimed: register(r, about::LEASES_RECLAIMED, Counter::default()),
+            schedule_starts: register(r, about::SCHEDULE_STARTS, Counter::default()),
+            archive_events: register(r, about::ARCHIVE_EVENTS, Counter::default()),
+            archive_commit: register(r, about::ARCHIVE_COMMIT, Bounds(&SHORT).new_metric()),
+            lag: Lag::default(),
+            requests: register(r, about::HTTP_REQUESTS, Family::default()),
+            request_duration: histograms(r, about::HTTP_DURATION, &SHORT),
+            tasks_claimed: register(r, about::TASKS_CLAIMED, Counter::default()),
+            tasks_settled: register(r, about::TASKS_SETTLED, Family::default()),
+            spans_exported: register(r, about::SPANS_EXPORTED, Counter::default()),
+            spans_dropped: register(r, about::SPANS_DROPPED, Counter::default()),
+            shown: Shown {
+                one_at_a_time: Mutex::default(),
+                runs: register(r, about::RUNS_IN_FLIGHT, Gauge::default()),
+                timers: register(r, about::TIMERS, Gauge::default()),
+                depths: register(r, about::QUEUE_DEPTH, Family::default()),
+                pending: register(r, about::ARCHIVE_PENDING, Gauge::default()),
+                lag: register(r, about::ARCHIVE_LAG, Gauge::default()),
+                memory: register(r, about::MEMORY, Gauge::default()),
+            },
+            registry,
+        }
+    }
+}
+
+fn register<M: Metric + Clone>(registry: &mut Registry, about: About, metric: M) -> M {
+    registry.register(about.name, about.help, metric.clone());
+    metric
+}
+
+fn histograms<L>(registry: &mut Registry, about: About, bounds: &'static [f64]) -> Histograms<L>
+where
+    L: Clone + Debug + Eq + Hash + EncodeLabelSet + Send + Sync + 'static,
+{
+    register(registry, about, Family::new_with_constructor(Bounds(bounds)))
+}
+
+fn resident_bytes() -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: i64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+impl Metrics {
+    /// What happened, as it is journalled.
+    pub(crate) fn happened(&self, events: &[Event]) {
+        for event in events {
+            match &event.kind {
+                EventKind::RunAccepted(_) => self.runs_accepted.inc(),
+                EventKind::RunEnded { status, .. } => self.ended[status_index(*status)].inc(),
+                kind => match outcome_index(kind) {
+                    Some(outcome) => self.steps[outcome].inc(),
+                    None => continue,
+                },
+            };
+        }
+    }
+
+    /// A step was handed to a worker.
+    pub fn claimed_step(&self, queue: &str, waited: Duration) {
+        let labels = KindLabels { kind: kind(queue).to_owned() };
+        self.claims.get_or_create(&labels).inc();
+        self.queue_wait.get_or_create(&labels).observe(waited.as_secs_f64());
+    }
+
+    /// A step was executed: in this process, or by a worker over HTTP.
+    pub fn executed(&self, queue: &str, outcome: &'static str, took: Duration) {
+        let labels = ExecutionLabels { kind: kind(queue).to_owned(), outcome };
+        self.step_duration.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    pub fn timers_fired(&self, timers: usize) {
+        self.timers_fired.inc_by(timers as u64);
+    }
+
+    pub fn reclaimed(&self, claims: usize) {
+        self.leases_reclaimed.inc_by(claims as u64);
+    }
+
+    pub fn schedule_started(&self) {
+        self.schedule_starts.inc();
+    }
+
+    /// `route` is the pattern and not the path, so that there are few of them.
+    pub fn request(&self, route: &str, method: &'static str, status: u16, took: Duration) {
+        let route = route.to_owned();
+        self.requests.get_or_create(&RequestLabels { route: route.clone(), method, status }).inc();
+        self.request_duration.get_or_create(&RouteLabels { route, method }).observe(took.as_secs_f64());
+    }
+
+    /// Tasks handed to workers over HTTP.
+    pub fn claimed(&self, tasks: usize) {
+        self.tasks_claimed.inc_by(tasks as u64);
+    }
+
+    /// What a worker over HTTP said about one.
+    pub fn settled(&self, outcome: &'static str) {
+        self.tasks_settled.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+
+    /// The page that Prometheus reads.
+    pub fn page(&self, gauges: &Gauges) -> String {
+        let shown = &self.shown;
+        let _one = shown.one_at_a_time.lock();
+        shown.runs.set(gauges.runs as i64);
+        shown.timers.set(gauges.timers as i64);
+        shown.depths.clear();
+        for (queue, priority, depth) in &gauges.depths {
+            let labels = DepthLabels { queue: queue.clone(), priority };
+            shown.depths.get_or_create(&labels).set(*depth as i64);
+        }
+        shown.pending.set(self.lag.pending() as i64);
+        shown.lag.set(self.lag.behind().as_secs_f64());
+        shown.memory.set(resident_bytes().unwrap_or(0));
+        let mut page = String::new();
+        // Writing to a string does not fail.
+        let _ = text::encode(&mut page, &self.registry);
+        page
+    }
+}
+
+/// `function.gpu` is a `function`.
+fn kind(queue: &str) -> &str {
+    queue.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or(queue)
+}
+
+fn status_index(status: EndStatus) -> usize {
+    match status {
+        EndStatus::Succeeded => 0,
+        EndStatus::Failed => 1,
+        EndStatus::Cancelled => 2,
+    }
+}
+
+fn outcome_index(kind: &EventKind) -> Option<usize> {
+    Some(match kind {
+        EventKind::NodeSucceeded { .. } => 0,
+        EventKind::NodeFailed { .. } => 1,
+        EventKind::NodeRetrying { .. } => 2,
+        EventKind::NodeSkipped { .. } => 3,
+        EventKind::NodeWaiting { .. } => 4,
+        EventKind::NodeReleased { .. } => 5,
+        EventKind::NodeCancelled { .. } => 6,
+        _ => return None,
+    })
+}

@@ -1,0 +1,12 @@
+//! Spans of runs and steps, and their way out.
+
+mod context;
+mod encode;
+mod export;
+mod span;
+mod spans;
+
+pub use context::{Headers, incoming};
+pub use export::{Collector, Exporter};
+pub use span::Span;
+pub use spans::Spans;

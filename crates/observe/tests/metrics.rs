@@ -1,0 +1,55 @@
+//! What is documented is what is exposed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use switchyard_observe::{Gauges, METRICS, Observe, reference};
+
+/// Every family on a page, as the page names it.
+fn exposed(page: &str) -> BTreeSet<String> {
+    let described = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let named = described.map(|line| {
+        let (name, kind) = line.split_once(' ').unwrap();
+        if kind == "counter" { format!("{name}_total") } else { name.to_owned() }
+    });
+    named.collect()
+}
+
+#[test]
+fn what_is_documented_is_exposed_and_nothing_else() {
+    let observe = Observe::default();
+    let metrics = observe.metrics();
+    metrics.request("/v1/runs", "GET", 200, Duration::from_micros(700));
+    metrics.executed("function.gpu", "succeeded", Duration::from_secs(2));
+    metrics.claimed_step("transform", Duration::ZERO);
+    metrics.settled("succeeded");
+    let depths = vec![("function.gpu".into(), "high", 3)];
+    let page = metrics.page(&Gauges { runs: 5, timers: 1, depths });
+    let documented: BTreeSet<String> = METRICS.iter().map(|about| about.full_name()).collect();
+    assert_eq!(exposed(&page), documented);
+    for line in [
+        r#"switchyard_http_request_duration_seconds_bucket{le="0.0005",route="/v1/runs",method="GET"} 0"#,
+        r#"switchyard_http_request_duration_seconds_bucket{le="0.001",route="/v1/runs",method="GET"} 1"#,
+        r#"switchyard_http_request_duration_seconds_bucket{le="+Inf",route="/v1/runs",method="GET"} 1"#,
+        r#"switchyard_step_duration_seconds_sum{kind="function",outcome="succeeded"} 2.0"#,
+        r#"switchyard_queue_depth{queue="function.gpu",priority="high"} 3"#,
+        r#"switchyard_runs_ended_total{status="failed"} 0"#,
+        "switchyard_archive_lag_seconds 0.0",
+        "switchyard_runs_in_flight 5",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
+    }
+    // A queue that is gone is not shown for ever.
+    assert!(!metrics.page(&Gauges::default()).contains("gpu\",priority"));
+}
+
+#[test]
+fn the_page_about_them_is_the_one_checked_in() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    if std::env::var_os("SWITCHYARD_UPDATE_DOCS").is_some() {
+        std::fs::write(&path, reference()).unwrap();
+    }
+    let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(checked_in == reference(), "docs/metrics.md is old: run this test with SWITCHYARD_UPDATE_DOCS=1");
+}

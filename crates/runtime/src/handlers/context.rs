@@ -1,0 +1,119 @@
+//! Which call of a handler this is, and what it can do while it lasts.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use switchyard_core::{NodeError, RunId};
+
+use super::Handler;
+use super::chunks::ChunkStream;
+use super::claim::{Beat, Cancellation, ClaimError, HeldClaim};
+
+/// Which call this is.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HandlerContext {
+    pub run: RunId,
+    pub node: Arc<str>,
+    /// From 1.
+    pub attempt: u32,
+    /// `<run>/<node>`: the same for every attempt.
+    pub idempotency_key: String,
+    /// What an earlier call for this node has kept.
+    pub checkpoint: Option<Value>,
+    pub cancellation: Cancellation,
+    claim: Arc<dyn HeldClaim>,
+    chunks: Arc<ChunkStream>,
+}
+
+impl fmt::Debug for HandlerContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlerContext")
+            .field("run", &self.run)
+            .field("node", &self.node)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Everything that a call is made with.
+pub struct HandlerCall {
+    pub run: RunId,
+    pub node: Arc<str>,
+    pub attempt: u32,
+    pub input: Value,
+    pub checkpoint: Option<Value>,
+    pub cancellation: Cancellation,
+    pub claim: Arc<dyn HeldClaim>,
+}
+
+impl fmt::Debug for HandlerCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlerCall")
+            .field("run", &self.run)
+            .field("node", &self.node)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HandlerCall {
+    /// Calls the handler. What it has streamed is kept before its result is answered.
+    pub async fn make(self, handler: &dyn Handler) -> Result<Value, NodeError> {
+        let (context, input) = self.begin();
+        let chunks = context.chunks.clone();
+        let answer = handler.call(input, context).await;
+        chunks.end().await;
+        answer
+    }
+
+    fn begin(self) -> (HandlerContext, Value) {
+        let chunks = Arc::new(ChunkStream::new(self.claim.clone()));
+        let context = HandlerContext {
+            idempotency_key: idempotency_key(self.run, &self.node),
+            run: self.run,
+            node: self.node,
+            attempt: self.attempt,
+            checkpoint: self.checkpoint,
+            cancellation: self.cancellation,
+            claim: self.claim,
+            chunks,
+        };
+        (context, self.input)
+    }
+}
+
+/// `<run>/<node>`: the same for every attempt.
+pub fn idempotency_key(run: RunId, node: &str) -> String {
+    format!("{run}/{node}")
+}
+
+impl HandlerContext {
+    /// Keeps how far the node is, instead of what was kept before. Durable at return.
+    pub async fn keep(&self, value: &Value) -> Result<(), ClaimError> {
+        self.heard(self.claim.checkpoint(value).await)
+    }
+
+    /// Shows a piece of output to whoever follows the run. It is kept in order and soon, but not yet at return.
+    pub async fn stream(&self, chunk: Value) -> Result<(), ClaimError> {
+        self.heard(self.chunks.push(chunk).await)
+    }
+
+    /// Says that the work goes on. Workers say so by themselves as long as the process lives; this is for finding
+    /// out at once whether the work still counts.
+    pub async fn heartbeat(&self) -> Result<(), ClaimError> {
+        let beat = self.heard(self.claim.heartbeat().await)?;
+        if beat == Beat::Stop {
+            self.cancellation.request();
+        }
+        Ok(())
+    }
+
+    /// A call whose claim is lost should stop.
+    fn heard<T>(&self, answer: Result<T, ClaimError>) -> Result<T, ClaimError> {
+        if matches!(answer, Err(ClaimError::Lost)) {
+            self.cancellation.request();
+        }
+        answer
+    }
+}

@@ -1,0 +1,117 @@
+//! A server, and what a program does with it.
+
+mod control;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use switchyard_api::{RunView, WorkflowRecord};
+use switchyard_client::{Client, ClientBuilder, Submission};
+use switchyard_core::RunId;
+
+use crate::workflow::ForServer;
+use crate::yard::to_value;
+use crate::{Error, RunEvents, RunOutcome, SubmitOptions, Workflow, outcome};
+
+/// A server before it is asked anything.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is asked until `open`"]
+pub struct RemoteYardBuilder(ClientBuilder);
+
+impl RemoteYardBuilder {
+    pub(crate) fn new(url: &str) -> Self {
+        Self(Client::builder(url))
+    }
+
+    /// The secret that the server knows this program by.
+    pub fn api_key(self, key: impl Into<String>) -> Self {
+        Self(self.0.api_key(key))
+    }
+
+    /// Asks the server whether it is there.
+    pub async fn open(self) -> Result<RemoteYard, Error> {
+        let client = self.0.build()?;
+        client.server().await?;
+        Ok(RemoteYard { client })
+    }
+}
+
+/// A server, with the same words as a [`Yard`](crate::Yard) in this process. Cloning is cheap.
+///
+/// Its `function` nodes are executed by [`Worker`](crate::Worker)s, in this process or in others.
+#[derive(Clone, Debug)]
+pub struct RemoteYard {
+    client: Client,
+}
+
+impl RemoteYard {
+    /// Submits a run and waits for its end.
+    ///
+    /// An error means that the run was not accepted, or that its end is not known; a run that failed is an `Ok` with
+    /// the failure in it.
+    pub async fn run<T: DeserializeOwned>(
+        &self,
+        workflow: impl Into<Workflow>,
+        input: impl Serialize,
+    ) -> Result<RunOutcome<T>, Error> {
+        let run = self.submit(workflow, input).await?;
+        self.wait(run).await
+    }
+
+    /// Hands a run in. When this returns, the run will end, whatever is killed on the way.
+    pub async fn submit(&self, workflow: impl Into<Workflow>, input: impl Serialize) -> Result<RunId, Error> {
+        self.submit_with(workflow, input, SubmitOptions::new()).await
+    }
+
+    /// The same with a key, a deadline, a limit. Only a submission with an idempotency key is repeated when the
+    /// connection breaks: without one, it may or may not have been accepted.
+    pub async fn submit_with(
+        &self,
+        workflow: impl Into<Workflow>,
+        input: impl Serialize,
+        options: SubmitOptions,
+    ) -> Result<RunId, Error> {
+        let input = to_value(input)?;
+        let submission = match workflow.into().for_server()? {
+            ForServer::Definition(definition) => Submission::definition(definition, input),
+            ForServer::Named { name, version } => {
+                let named = Submission::named(&name, input);
+                version.into_iter().fold(named, Submission::version)
+            }
+        };
+        Ok(self.client.submit(&options.apply_remote(submission)).await?.run_id)
+    }
+
+    /// Waits for the end of a run, which may be one that ended long ago; also while the server is restarted.
+    pub async fn wait<T: DeserializeOwned>(&self, run: RunId) -> Result<RunOutcome<T>, Error> {
+        let view = self.view(run).await?;
+        if view.status.is_terminal() {
+            return outcome::read(view);
+        }
+        let mut events = self.client.follow(run, view.last_seq);
+        while events.next().await?.is_some_and(|event| !event.is_end()) {}
+        outcome::read(self.view(run).await?)
+    }
+
+    /// The events of a run, from after event `after` (0: from its beginning), then live, to its end.
+    pub fn follow(&self, run: RunId, after: u64) -> RunEvents {
+        RunEvents::at_server(self.client.follow(run, after))
+    }
+
+    /// A run as it is now: its status, and every node with attempts, output and error.
+    pub async fn view(&self, run: RunId) -> Result<RunView, Error> {
+        Ok(self.client.run(run).await?)
+    }
+
+    /// Gives a workflow its own name as a registered one: a new version, unless the newest is the same already.
+    pub async fn register_workflow(&self, workflow: impl Into<Workflow>) -> Result<WorkflowRecord, Error> {
+        match workflow.into().for_server()? {
+            ForServer::Definition(definition) => Ok(self.client.register_workflow(&definition).await?),
+            ForServer::Named { name, version } => Ok(self.client.workflow(&name, version).await?.record),
+        }
+    }
+
+    /// Everything that the server can do and this type has no word for: patches, forks, schedules, lists.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}

@@ -1,0 +1,136 @@
+//! One task: called, kept alive, settled.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use serde_json::Value;
+use switchyard_api::HeldTask;
+use switchyard_client::{Error, TaskFailure};
+use switchyard_core::NodeError;
+use switchyard_core::run::ClaimRef;
+use switchyard_lang::duration::HumanDuration;
+use switchyard_runtime::ClaimError;
+use switchyard_runtime::handlers::{Beat, Cancellation, HandlerCall, HeldClaim, Stopped};
+use switchyard_runtime::kinds::STORE_UNAVAILABLE;
+
+use super::claim::ClaimThere;
+use super::claiming::Claiming;
+
+/// Between two tries to settle while the server does not answer.
+const AFTER_TROUBLE: Duration = Duration::from_millis(500);
+
+/// What is said about a task in the end.
+enum Settlement {
+    Succeeded(Value),
+    Failed(NodeError),
+    Released,
+}
+
+pub(super) async fn carry_out(claiming: &Claiming, task: HeldTask) {
+    let claim = task.claim_ref();
+    let held =
+        Arc::new(ClaimThere { client: claiming.client.clone(), claim: claim.clone(), lease: claiming.lease });
+    let cancellation = Cancellation::default();
+    let call = call(claiming, task, &cancellation, held.clone());
+    let ended = tokio::select! {
+        biased;
+        ended = cancellation.carry(call, claiming.cancel_grace) => ended,
+        lost = keep(&held, claiming.lease, &cancellation) => match lost {},
+        () = claiming.hand_back.cancelled() => Stopped::Dropped,
+    };
+    let settlement = match ended {
+        Stopped::Ended(Ok(output)) | Stopped::WhenAsked(Ok(output)) => Settlement::Succeeded(output),
+        // A server that did not take a checkpoint is no failure of the node.
+        Stopped::Ended(Err(error)) if *error.code == *STORE_UNAVAILABLE => Settlement::Released,
+        Stopped::Ended(Err(error)) => Settlement::Failed(error),
+        Stopped::WhenAsked(Err(_)) | Stopped::Dropped => Settlement::Released,
+    };
+    settle(claiming, &claim, settlement).await;
+}
+
+/// Calls the handler under the node's time limit, whatever panics.
+async fn call(
+    claiming: &Claiming,
+    task: HeldTask,
+    cancellation: &Cancellation,
+    claim: Arc<ClaimThere>,
+) -> Result<Value, NodeError> {
+    let Some(handler) = claiming.handlers.get(&task.function) else {
+        let message = format!("no function `{}` is registered with this worker", task.function);
+        return Err(NodeError::permanent("unknown_function", message));
+    };
+    let limit = task.timeout.as_deref().and_then(|text| text.parse::<HumanDuration>().ok());
+    let made = HandlerCall {
+        run: task.run_id,
+        node: task.node,
+        attempt: task.attempt,
+        input: task.input,
+        checkpoint: Some(task.checkpoint).filter(|kept| !kept.is_null()),
+        cancellation: cancellation.clone(),
+        claim,
+    };
+    let answer = AssertUnwindSafe(made.make(&**handler)).catch_unwind();
+    let answer = match limit {
+        Some(limit) => tokio::time::timeout(limit.0, answer)
+            .await
+            .map_err(|_| NodeError::retryable("timeout", format!("it did not end within {limit}")))?,
+        None => answer.await,
+    };
+    answer.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or(panic.downcast_ref::<String>().map(String::as_str));
+        let said = text.unwrap_or("it did not say why");
+        Err(NodeError::retryable("panic", format!("the handler panicked: {said}")))
+    })
+}
+
+/// Tells the server that the task is alive, and the handler that it should stop.
+async fn keep(held: &ClaimThere, lease: Duration, cancellation: &Cancellation) -> std::convert::Infallible {
+    loop {
+        tokio::time::sleep(lease / 3).await;
+        match held.heartbeat().await {
+            Ok(Beat::GoOn) => {}
+            // A lost claim is no longer ours: whatever the handler still does will not count.
+            Ok(Beat::Stop) | Err(ClaimError::Lost) => cancellation.request(),
+            Err(error) => {
+                let ClaimRef { run, node, .. } = &held.claim;
+                tracing::warn!(%run, %node, %error, "heartbeat failed");
+            }
+        }
+    }
+}
+
+/// Says what became of a task, for as long as it can be ours.
+async fn settle(claiming: &Claiming, claim: &ClaimRef, settlement: Settlement) {
+    let until = tokio::time::Instant::now() + claiming.lease;
+    loop {
+        let Err(error) = say(claiming, claim, &settlement).await else { return };
+        let refused = error.problem().is_some_and(|problem| problem.status < 500);
+        if refused || tokio::time::Instant::now() >= until {
+            let ClaimRef { run, node, claim } = claim;
+            tracing::warn!(%run, %node, claim, %error, "what became of a task did not count");
+            return;
+        }
+        tokio::time::sleep(AFTER_TROUBLE).await;
+    }
+}
+
+async fn say(claiming: &Claiming, claim: &ClaimRef, settlement: &Settlement) -> Result<(), Error> {
+    match settlement {
+        Settlement::Succeeded(output) => claiming.client.complete(claim, output).await,
+        Settlement::Failed(error) => {
+            let (code, message) = (error.code.to_string(), short(&error.message));
+            claiming.client.fail(claim, &TaskFailure { code, message, retryable: error.retryable }).await
+        }
+        Settlement::Released => claiming.client.release(claim).await,
+    }
+}
+
+/// The server refuses messages of more than 4 KiB, and a failed task must not be lost for that.
+fn short(message: &str) -> String {
+    const BYTES_MAX: usize = 4_000;
+    let end = message.floor_char_boundary(BYTES_MAX);
+    if end < message.len() { format!("{}…", &message[..end]) } else { message.to_owned() }
+}

@@ -1,0 +1,147 @@
+//! Who may come in: holders of API keys, or anybody on this machine as long as there are no keys.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+
+use crate::ServerState;
+use crate::problem::Problem;
+
+/// Whom a server lets in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Anybody, until the first API key is made; from then on holders of keys, even if all were revoked.
+    #[default]
+    UntilKeysExist,
+    /// Holders of API keys. A server that other machines can reach is never set to anything else.
+    Keys,
+    /// Anybody.
+    Anybody,
+}
+
+/// What supervisors and tools ask before they have a key. They tell nothing about runs.
+pub(crate) const PUBLIC: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
+
+/// In `Sec-WebSocket-Protocol`, because a browser lets a page set no other header of a WebSocket. Not in the address:
+/// that is written into logs on the way.
+const PROTOCOL_PREFIX: &str = "bearer.";
+
+/// Who asks, for histories: the name of the key.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller(pub(crate) Arc<str>);
+
+/// Who asks a server that wants no keys.
+const ANONYMOUS: &str = "api";
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self(ANONYMOUS.into())))
+    }
+}
+
+/// Lets a request in, or says why not. Whoever has a key may call us by any name.
+pub(crate) async fn enter(state: &ServerState, request: &mut Request) -> Result<(), Problem> {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    if route.is_some_and(|route| PUBLIC.contains(&route)) {
+        return Ok(());
+    }
+    let keys = state.engine.keys();
+    let wanted = match state.access {
+        Access::Keys => true,
+        Access::Anybody => false,
+        Access::UntilKeysExist => keys.any().await?,
+    };
+    if !wanted {
+        return strange_name(request.headers()).map_or(Ok(()), |name| Err(foreign(name)));
+    }
+    let given = key_of(request.headers()).ok_or_else(no_key)?;
+    let key = keys.check(given).await?.ok_or_else(wrong_key)?;
+    request.extensions_mut().insert(Caller(key.name.as_str().into()));
+    Ok(())
+}
+
+fn key_of(headers: &HeaderMap) -> Option<&str> {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let (scheme, key) = value.to_str().ok()?.trim().split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then_some(key.trim());
+    }
+    let protocols = headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
+    protocols.split(',').find_map(|protocol| protocol.trim().strip_prefix(PROTOCOL_PREFIX))
+}
+
+fn no_key() -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "no_key", "this server wants an API key")
+        .hint("send it as `Authorization: Bearer swk_…`; `switchyard keys create NAME` makes one")
+        .challenge("Bearer realm=\"switchyard\"")
+}
+
+fn wrong_key() -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "wrong_key", "this is not a key of this server, or it was revoked")
+        .hint("`switchyard keys list` shows which keys there are")
+        .challenge("Bearer realm=\"switchyard\", error=\"invalid_token\"")
+}
+
+/// A name in `Host` or `Origin` that is not this machine's. A server that wants no keys listens on loopback only, so
+/// such a request comes from a web page whose name was made to point here, which must not command what runs on this
+/// machine. Where keys are wanted it does no harm: the page has none.
+fn strange_name(headers: &HeaderMap) -> Option<&str> {
+    [header::HOST, header::ORIGIN]
+        .into_iter()
+        .filter_map(|name| headers.get(name))
+        .map(|value| value.to_str().unwrap_or("?"))
+        .find(|value| !is_loopback(value))
+}
+
+fn is_loopback(authority: &str) -> bool {
+    let authority = authority.split_once("://").map_or(authority, |(_, rest)| rest);
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or(rest, |(host, _)| host),
+        None => authority.split_once(':').map_or(authority, |(host, _)| host),
+    };
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn foreign(name: &str) -> Problem {
+    let shown: String = name.chars().take(100).collect();
+    Problem::new(StatusCode::FORBIDDEN, "foreign_host", format!("`{shown}` is not a name of this machine"))
+        .hint(
+            "use http://127.0.0.1 or http://localhost with the server's port, or make an API key and send it",
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_its_own() {
+        for own in ["localhost:7070", "127.0.0.1:7070", "127.9.9.9", "[::1]:7070", "http://localhost:7070"] {
+            assert!(is_loopback(own), "{own}");
+        }
+        for foreign in ["evil.example:7070", "localhost.evil.example", "null", "http://10.0.0.1", "[::2]", ""]
+        {
+            assert!(!is_loopback(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_where_it_may_be() {
+        for (name, value, expected) in [
+            ("authorization", "Bearer swk_1_2", Some("swk_1_2")),
+            ("authorization", "bearer  swk_1_2 ", Some("swk_1_2")),
+            ("authorization", "Basic swk_1_2", None),
+            ("authorization", "swk_1_2", None),
+            ("sec-websocket-protocol", "switchyard.v1, bearer.swk_1_2", Some("swk_1_2")),
+            ("sec-websocket-protocol", "switchyard.v1", None),
+            ("x-api-key", "swk_1_2", None),
+        ] {
+            let headers = HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())]);
+            assert_eq!(key_of(&headers), expected, "{name}: {value}");
+        }
+    }
+}

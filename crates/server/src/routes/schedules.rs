@@ -1,0 +1,296 @@
+//! `/v1/schedules`: workflows that start by themselves.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchyard_api::ScheduleView;
+use switchyard_core::Timestamp;
+use switchyard_core::schedule::{CatchUp, Overlap, Schedule, TICKS_MAX, Timetable};
+use switchyard_core::yard::Acceptance;
+use switchyard_runtime::EngineError;
+use switchyard_store::ScheduleRecord;
+
+use crate::ServerState;
+use crate::api::{Api, Operation};
+use crate::extract::{Body, Lasting, Params, Segments, short};
+use crate::openapi;
+use crate::problem::Problem;
+
+/// How many of the next starts are shown.
+const UPCOMING_DEFAULT: usize = 5;
+const UPCOMING_MAX: usize = 100;
+
+/// Longer than any cron expression or name of a time zone that says something.
+const TEXT_BYTES_MAX: usize = 512;
+
+/// When to start what.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ScheduleBody {
+    /// A registered workflow.
+    workflow: String,
+    /// Which of its versions; the newest at each start, if not given.
+    version: Option<u32>,
+    /// The input of its runs: any JSON.
+    #[serde(default = "nothing")]
+    input: Value,
+    /// Minute, hour, day of month, month, day of week.
+    cron: String,
+    /// An IANA name such as `Europe/Berlin`; UTC if not given.
+    time_zone: Option<String>,
+    /// Each start is put off by a part of this, always the same for the same tick.
+    jitter: Option<Lasting>,
+    /// What happens at a tick while the run of an earlier one is under way; `skip` if not given.
+    #[serde(default)]
+    #[schemars(with = "Option<OverlapName>")]
+    overlap: Overlap,
+    /// What happens to ticks that passed while nobody was there to start them; `last` if not given.
+    #[serde(default)]
+    #[schemars(with = "Option<CatchUpName>")]
+    catch_up: CatchUp,
+    /// Start nothing until it is resumed.
+    #[serde(default)]
+    paused: bool,
+}
+
+/// The input of a run that is given none.
+fn nothing() -> Value {
+    json!({})
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "the schema of `Overlap`")]
+enum OverlapName {
+    Skip,
+    Queue,
+    Allow,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "the schema of `CatchUp`")]
+enum CatchUpName {
+    Skip,
+    Last,
+    All,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ShowQuery {
+    /// How many of its next starts to show, at most 100; 5 if not given.
+    upcoming: Option<usize>,
+}
+
+/// A span of time, both ends in it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BackfillBody {
+    #[schemars(extend("format" = "date-time"))]
+    from: String,
+    #[schemars(extend("format" = "date-time"))]
+    until: String,
+}
+
+pub(super) fn register(api: &mut Api) {
+    let list = api.operation("schedules", "listSchedules", "The schedules, by name").answer(
+        200,
+        "The schedules",
+        openapi::list("schedules", openapi::schedule()),
+    );
+    api.get("/v1/schedules", list, list_schedules);
+    let body = api.schema::<ScheduleBody>();
+    let put = api
+        .operation(
+            "schedules",
+            "putSchedule",
+            "Keep a schedule under this name, instead of the one that had it",
+        )
+        .body(body, true)
+        .answer(200, "The schedule and its next tick", openapi::schedule())
+        .problems([404]);
+    api.put("/v1/schedules/{schedule}", put, put_schedule);
+    let mut shown = openapi::schedule();
+    shown["properties"]["upcoming"] =
+        json!({ "type": "array", "items": openapi::moment(), "description": "Its next starts" });
+    let show = api
+        .operation("schedules", "showSchedule", "A schedule and its next starts")
+        .query::<ShowQuery>()
+        .answer(200, "The schedule", shown)
+        .problems([400, 404]);
+    api.get("/v1/schedules/{schedule}", show, show_schedule);
+    let remove = api
+        .operation("schedules", "removeSchedule", "Remove a schedule; runs that it started go on")
+        .empty_answer(204, "It is gone")
+        .problems([400, 404]);
+    api.delete("/v1/schedules/{schedule}", remove, remove_schedule);
+    register_verbs(api);
+}
+
+fn register_verbs(api: &mut Api) {
+    let verb = |operation: Operation| {
+        operation.answer(200, "The schedule as it is now", openapi::schedule()).problems([400, 404])
+    };
+    let pause = api.operation("schedules", "pauseSchedule", "Start nothing until it is resumed");
+    api.post("/v1/schedules/{schedule}/pause", verb(pause), pause_schedule);
+    let resume = api
+        .operation("schedules", "resumeSchedule", "Start again, at the next tick")
+        .description("Ticks that passed meanwhile are not made up for: use a backfill.");
+    api.post("/v1/schedules/{schedule}/resume", verb(resume), resume_schedule);
+    let body = api.schema::<BackfillBody>();
+    let backfill = api
+        .operation("schedules", "backfillSchedule", "Start the ticks of a span of time that were not started")
+        .description("At most 1,000 ticks; `next` is where to go on if there are more.")
+        .body(body, true)
+        .answer(200, "The runs of the ticks, oldest first", backfilled())
+        .problems([404]);
+    api.post("/v1/schedules/{schedule}/backfill", backfill, backfill_schedule);
+}
+
+fn backfilled() -> Value {
+    let run = json!({
+        "type": "object",
+        "required": ["tick", "run_id", "started"],
+        "properties": {
+            "tick": openapi::moment(),
+            "run_id": openapi::run_id(),
+            "started": { "type": "boolean", "description": "Whether it was started now, and not before" },
+        },
+    });
+    let mut schema = openapi::list("runs", run);
+    schema["properties"]["next"] = openapi::moment_or_null();
+    schema
+}
+
+async fn list_schedules(State(state): State<ServerState>) -> Result<Json<Value>, Problem> {
+    let mut shown = Vec::new();
+    for record in state.engine.archive().schedules().await? {
+        shown.push(document(&state, &record).await?);
+    }
+    Ok(Json(json!({ "schedules": shown })))
+}
+
+async fn put_schedule(
+    State(state): State<ServerState>,
+    Segments(name): Segments<String>,
+    Body(body): Body<ScheduleBody>,
+) -> Result<Json<Value>, Problem> {
+    short("cron", &body.cron, TEXT_BYTES_MAX)?;
+    let time_zone = body.time_zone.as_deref().unwrap_or("UTC");
+    let schedule = Schedule {
+        name: short("schedule", &name, TEXT_BYTES_MAX)?.into(),
+        workflow: body.workflow.into(),
+        version: body.version,
+        input: state.engine.payloads().keep(&body.input).await?,
+        cron: body.cron.into(),
+        time_zone: short("time_zone", time_zone, TEXT_BYTES_MAX)?.into(),
+        jitter: body.jitter.map_or(Duration::ZERO, |jitter| jitter.0),
+        overlap: body.overlap,
+        catch_up: body.catch_up,
+        paused: body.paused,
+    };
+    let record = state.engine.put_schedule(schedule).await.map_err(|error| match error {
+        EngineError::BadRequest(why) => Problem::unprocessable("invalid_schedule", why).hint(
+            "`cron` has five fields, such as `30 9 * * 1-5`; `time_zone` is a name such as `Europe/Berlin`",
+        ),
+        other => other.into(),
+    })?;
+    Ok(Json(document(&state, &record).await?))
+}
+
+async fn show_schedule(
+    State(state): State<ServerState>,
+    Segments(name): Segments<String>,
+    Params(query): Params<ShowQuery>,
+) -> Result<Json<Value>, Problem> {
+    let count = query.upcoming.unwrap_or(UPCOMING_DEFAULT);
+    if count > UPCOMING_MAX {
+        let detail = format!("`upcoming` is {count}; it may be at most {UPCOMING_MAX}");
+        return Err(Problem::bad_request("invalid_query", detail));
+    }
+    let record = state.engine.schedule(&name).await?;
+    let timetable = timetable(&record)?;
+    let first = timetable.next_after(state.engine.clock().now());
+    let starts: Vec<String> = std::iter::successors(first, |tick| timetable.next_after(*tick))
+        .take(count)
+        .map(|tick| record.schedule.start_at(tick).to_string())
+        .collect();
+    let mut shown = document(&state, &record).await?;
+    shown["upcoming"] = json!(starts);
+    Ok(Json(shown))
+}
+
+async fn remove_schedule(
+    State(state): State<ServerState>,
+    Segments(name): Segments<String>,
+) -> Result<StatusCode, Problem> {
+    state.engine.remove_schedule(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn pause_schedule(
+    State(state): State<ServerState>,
+    Segments(name): Segments<String>,
+) -> Result<Json<Value>, Problem> {
+    let record = state.engine.pause_schedule(&name, true).await?;
+    Ok(Json(document(&state, &record).await?))
+}
+
+async fn resume_schedule(
+    State(state): State<ServerState>,
+    Segments(name): Segments<String>,
+) -> Result<Json<Value>, Problem> {
+    let record = state.engine.pause_schedule(&name, false).await?;
+    Ok(Json(document(&state, &record).await?))
+}
+
+async fn backfill_schedule(
+    State(state): State<ServerState>,
+    Segments(name): Segments<String>,
+    Body(body): Body<BackfillBody>,
+) -> Result<Json<Value>, Problem> {
+    let (from, until) = (moment("from", &body.from)?, moment("until", &body.until)?);
+    if until < from {
+        return Err(Problem::unprocessable("invalid_body", "`until` is before `from`"));
+    }
+    let record = state.engine.schedule(&name).await?;
+    let started = state.engine.backfill(&name, from, until).await?;
+    let next = match started.last() {
+        Some((last, _)) if started.len() == TICKS_MAX => timetable(&record)?.next_after(*last),
+        _ => None,
+    };
+    let runs: Vec<Value> = started
+        .iter()
+        .map(|(tick, acceptance)| {
+            let new = matches!(acceptance, Acceptance::New(_));
+            json!({ "tick": tick.to_string(), "run_id": acceptance.run(), "started": new })
+        })
+        .collect();
+    let next = next.filter(|tick| *tick <= until).map(|tick| tick.to_string());
+    Ok(Json(json!({ "runs": runs, "next": next })))
+}
+
+fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
+    text.parse().map_err(|_| {
+        let shown: String = text.chars().take(100).collect();
+        let detail = format!("`{field}`: `{shown}` is not a time such as 2026-01-31T12:00:00Z");
+        Problem::unprocessable("invalid_body", detail)
+    })
+}
+
+/// It was read when it was kept.
+fn timetable(record: &ScheduleRecord) -> Result<Timetable, Problem> {
+    record.schedule.timetable().map_err(|bad| Problem::internal("damaged", &bad))
+}
+
+/// A schedule as clients see it: as they would put it, and where it stands.
+async fn document(state: &ServerState, record: &ScheduleRecord) -> Result<Value, Problem> {
+    let input = state.engine.payloads().load(&record.schedule.input).await?;
+    Ok(serde_json::to_value(ScheduleView::of(record.clone(), input))?)
+}

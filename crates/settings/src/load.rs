@@ -1,0 +1,183 @@
+//! File, environment, flags: the later wins.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use switchyard_lang::{Diagnostics, suggest};
+
+use crate::file::{self, Said};
+use crate::names::{CONFIG_ENV, CONFIG_FILE, OTHERS, PREFIX};
+use crate::setting::Setting;
+use crate::surroundings::Environment;
+use crate::table::{SETTINGS, Settings};
+
+/// Where values may come from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The settings file that was named by a flag.
+    pub file: Option<PathBuf>,
+    pub environment: Environment,
+    pub flags: Vec<Given>,
+}
+
+/// A flag that was typed.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The setting's key.
+    pub key: &'static str,
+    /// As it was typed, such as `--slots`.
+    pub flag: &'static str,
+    pub value: String,
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum Origin {
+    Default,
+    File { file: String, line: usize },
+    Env { name: &'static str },
+    Flag { flag: &'static str },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { file, line } => write!(f, "{file}:{line}"),
+            Self::Env { name } => write!(f, "env {name}"),
+            Self::Flag { flag } => write!(f, "flag {flag}"),
+        }
+    }
+}
+
+/// The settings, and how they came about.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    pub settings: Settings,
+    /// The file that was read.
+    pub file: Option<String>,
+    pub warnings: Vec<Warning>,
+    /// As they are shown: secrets masked, nothing for what is not set.
+    values: Vec<(Option<String>, Origin)>,
+}
+
+/// Something that was not understood, and left alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// Why settings cannot be used.
+#[derive(Clone, Debug)]
+pub enum Refused {
+    /// The file says something that is not a setting, or not its value.
+    File { diagnostics: Box<Diagnostics>, text: String },
+    /// The file cannot be read, or a variable or a flag has a bad value.
+    Sentence { message: String, hint: Option<String> },
+}
+
+impl Loaded {
+    /// Every setting with its value and where that came from, in the order of the reference.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, Option<&str>, &Origin)> {
+        SETTINGS
+            .iter()
+            .zip(&self.values)
+            .map(|(setting, (value, origin))| (setting, value.as_deref(), origin))
+    }
+
+    /// Whether nobody has set the setting with this key.
+    pub fn is_default(&self, key: &str) -> bool {
+        self.iter().any(|(setting, _, origin)| setting.key == key && *origin == Origin::Default)
+    }
+}
+
+/// Reads everything, checks everything, and decides.
+pub fn load(sources: &Sources) -> Result<Loaded, Refused> {
+    let (file, said) = match find_file(sources)? {
+        Some(path) => read_file(&path).map(|said| (Some(path.display().to_string()), said))?,
+        None => (None, Vec::new()),
+    };
+    let mut chosen = Vec::with_capacity(SETTINGS.len());
+    for (at, setting) in SETTINGS.iter().enumerate() {
+        chosen.push(choose(setting, said.get(at).cloned().flatten(), file.as_deref(), sources)?);
+    }
+    let settings = Settings::from_texts(chosen.iter().map(|(text, _)| text.as_deref()));
+    let shown = |(setting, (text, origin)): (&Setting, (Option<String>, Origin))| {
+        let text = text.as_deref().or(setting.default);
+        (text.and_then(|text| setting.check(text).ok()), origin)
+    };
+    let values = SETTINGS.iter().zip(chosen).map(shown).collect();
+    Ok(Loaded { settings, file, warnings: unknown_names(&sources.environment), values })
+}
+
+fn choose(
+    setting: &Setting,
+    said: Option<(String, usize)>,
+    file: Option<&str>,
+    sources: &Sources,
+) -> Result<(Option<String>, Origin), Refused> {
+    let mut chosen = match (said, file) {
+        (Some((text, line)), Some(file)) => (Some(text), Origin::File { file: file.to_owned(), line }),
+        _ => (None, Origin::Default),
+    };
+    if let Some(text) = sources.environment.get(setting.env) {
+        let text = text.ok_or_else(|| sentence(format!("{} is not valid UTF-8", setting.env), None))?;
+        check(setting, setting.env, text)?;
+        chosen = (Some(text.to_owned()), Origin::Env { name: setting.env });
+    }
+    if let Some(given) = sources.flags.iter().find(|given| given.key == setting.key) {
+        check(setting, given.flag, &given.value)?;
+        chosen = (Some(given.value.clone()), Origin::Flag { flag: given.flag });
+    }
+    Ok(chosen)
+}
+
+fn check(setting: &Setting, place: &str, text: &str) -> Result<(), Refused> {
+    let bad = setting.check(text).err();
+    bad.map_or(Ok(()), |bad| Err(sentence(format!("{place}: {}", bad.message), bad.hint)))
+}
+
+fn sentence(message: String, hint: Option<String>) -> Refused {
+    Refused::Sentence { message, hint }
+}
+
+/// A file that was named must be there.
+fn find_file(sources: &Sources) -> Result<Option<PathBuf>, Refused> {
+    let named = match (&sources.file, sources.environment.get(CONFIG_ENV)) {
+        (Some(file), _) => Some(file.clone()),
+        (None, Some(Some(file))) => Some(PathBuf::from(file)),
+        (None, Some(None)) => return Err(sentence(format!("{CONFIG_ENV} is not valid UTF-8"), None)),
+        (None, None) => None,
+    };
+    Ok(named.or_else(|| Some(PathBuf::from(CONFIG_FILE)).filter(|file| file.exists())))
+}
+
+fn read_file(path: &Path) -> Result<Said, Refused> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let hint = format!("it is named by --config, by {CONFIG_ENV}, or is ./{CONFIG_FILE}");
+        sentence(format!("the settings file {name} cannot be read: {error}"), Some(hint))
+    })?;
+    file::read(&name, &text).map_err(|problems| Refused::File { diagnostics: Box::new(problems), text })
+}
+
+/// Names with our prefix that mean nothing: most likely slips.
+fn unknown_names(environment: &Environment) -> Vec<Warning> {
+    let known: Vec<&str> =
+        SETTINGS.iter().map(|setting| setting.env).chain(OTHERS.iter().map(|(name, _)| *name)).collect();
+    let unknown = environment.names().filter(|name| name.starts_with(PREFIX) && !known.contains(name));
+    unknown
+        .map(|name| Warning {
+            message: format!("the environment sets {name}, which means nothing"),
+            // All begin alike: only what follows tells them apart.
+            hint: suggest::nearest(
+                &name[PREFIX.len()..],
+                known.iter().filter_map(|known| known.strip_prefix(PREFIX)),
+            )
+            .map(|near| format!("did you mean {PREFIX}{near}?")),
+        })
+        .collect()
+}

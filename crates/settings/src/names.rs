@@ -1,0 +1,30 @@
+//! Environment names that are not settings. Together with the table, these are all that mean anything.
+
+/// Names the settings file.
+pub const CONFIG_ENV: &str = "SWITCHYARD_CONFIG";
+
+/// The settings file, if none is named: it need not be there.
+pub const CONFIG_FILE: &str = "switchyard.toml";
+
+/// Ours by their prefix.
+pub(crate) const PREFIX: &str = "SWITCHYARD_";
+
+/// Others of ours, and what they are for. One that somebody else sets is left alone.
+pub(crate) const OTHERS: &[(&str, &str)] = &[
+    (CONFIG_ENV, "the settings file (`--config FILE` wins)"),
+    ("NO_COLOR", "not empty: no colours on the terminal"),
+    ("USER", "who acts, in histories (or `LOGNAME`)"),
+    ("SWITCHYARD_RUN_ID", "set for the program of a `command` node: its run"),
+    ("SWITCHYARD_NODE", "set for the program of a `command` node: its node"),
+    ("SWITCHYARD_ATTEMPT", "set for the program of a `command` node: which attempt it is"),
+    ("SWITCHYARD_IDEMPOTENCY_KEY", "set for the program of a `command` node: the same for every attempt"),
+    (
+        "TRACEPARENT",
+        "set for the program of a `command` node, with `TRACESTATE`: the trace that it belongs to",
+    ),
+    ("SWITCHYARD_URL", "read by `examples/worker.py`: the server"),
+    ("SWITCHYARD_BENCH_MEMORY_ALONE", "set by `bench memory` for the process that it measures"),
+    ("SWITCHYARD_KILL_SEED", "read by a test: repeats its random choices"),
+    ("SWITCHYARD_UPDATE_OPENAPI", "read by a test: rewrites `docs/openapi.json`"),
+    ("SWITCHYARD_UPDATE_DOCS", "read by tests: rewrites the generated pages under `docs`"),
+];

@@ -1,0 +1,115 @@
+//! A setting as data.
+
+use std::any::type_name;
+
+use crate::value::{BadValue, Value};
+
+/// What is known about a setting beside its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// In the file; a dot stands for a table.
+    pub key: &'static str,
+    pub env: &'static str,
+    pub flag: Option<Flag>,
+    /// As it would be written; a setting without one is optional.
+    pub default: Option<&'static str>,
+    /// The smallest and the largest value, as they would be written.
+    pub min: Option<&'static str>,
+    pub max: Option<&'static str>,
+    /// The value is never shown.
+    pub secret: bool,
+    /// The lines of its doc comment.
+    pub doc: &'static [&'static str],
+    pub(crate) kind: Kind,
+}
+
+/// A flag of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flag {
+    pub long: &'static str,
+    /// What its value is called in the help; a switch has none.
+    pub value: Option<&'static str>,
+    pub on: Scope,
+}
+
+/// Which commands take a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Everywhere,
+    /// `up`
+    Serving,
+    /// `up`, and every command that carries a run to its end in its own process
+    Working,
+}
+
+/// The type of a setting, without the type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) expected: &'static str,
+    check: fn(&Setting, &str) -> Result<String, BadValue>,
+}
+
+impl Kind {
+    /// For [`Setting::blank`], which is always given another.
+    const NONE: Self = Self { expected: "", check: |_, _| Ok(String::new()) };
+
+    pub(crate) const fn of<T: Value>() -> Self {
+        Self { expected: T::EXPECTED, check: |setting, text| Ok(setting.read::<T>(text)?.show()) }
+    }
+}
+
+impl Setting {
+    /// What an entry of the table starts from.
+    pub(crate) const BLANK: Self = Self {
+        key: "",
+        env: "",
+        flag: None,
+        default: None,
+        min: None,
+        max: None,
+        secret: false,
+        doc: &[],
+        kind: Kind::NONE,
+    };
+
+    /// Checks a text, and gives it back as it is shown.
+    pub fn check(&self, text: &str) -> Result<String, BadValue> {
+        (self.kind.check)(self, text)
+    }
+
+    /// What a value must be, in words.
+    pub fn expected(&self) -> String {
+        match (self.min, self.max) {
+            (None, None) => self.kind.expected.to_owned(),
+            (Some(min), None) => format!("{}, at least {min}", self.kind.expected),
+            (None, Some(max)) => format!("{}, at most {max}", self.kind.expected),
+            (Some(min), Some(max)) => format!("{}, from {min} to {max}", self.kind.expected),
+        }
+    }
+
+    /// The first paragraph of its text, without the full stop: what a flag's help says.
+    pub fn summary(&self) -> String {
+        let lines = self.doc.iter().map(|line| line.trim()).take_while(|line| !line.is_empty());
+        lines.collect::<Vec<_>>().join(" ").trim_end_matches('.').to_owned()
+    }
+
+    pub(crate) fn read<T: Value>(&self, text: &str) -> Result<T, BadValue> {
+        let value = T::parse(text).map_err(|bad| bad.or_expected(&self.expected()))?;
+        let beyond = |bound: Option<&str>, beyond: fn(&T, &T) -> bool| {
+            bound.and_then(|bound| T::parse(bound).ok()).is_some_and(|bound| beyond(&value, &bound))
+        };
+        if beyond(self.min, |value, min| value < min) || beyond(self.max, |value, max| value > max) {
+            let shown = if self.secret { "the value".to_owned() } else { format!("`{}`", value.show()) };
+            return Err(BadValue::new(format!("{shown} is out of bounds")).or_expected(&self.expected()));
+        }
+        Ok(value)
+    }
+
+    /// The value of a text that was checked, or of none.
+    pub(crate) fn settle<T: Value>(&self, text: Option<&str>) -> T {
+        let read = |text: &str| self.read::<T>(text).ok();
+        let value = text.and_then(read).or_else(|| self.default.and_then(read)).or_else(T::unset);
+        // A test goes through the table: every default is valid, and a setting without one is optional.
+        value.unwrap_or_else(|| panic!("{} has no default of type {}", self.key, type_name::<T>()))
+    }
+}

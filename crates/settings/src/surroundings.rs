@@ -1,0 +1,45 @@
+//! What the process was started with.
+
+use std::collections::BTreeMap;
+use std::env::vars_os;
+
+/// Environment variables that are ours to read, by name. A value that is not UTF-8 is `None`.
+#[derive(Clone, Debug, Default)]
+pub struct Environment(BTreeMap<String, Option<String>>);
+
+impl Environment {
+    /// That of this process.
+    pub fn of_process() -> Self {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()))
+        };
+        Self(vars_os().filter_map(text).collect())
+    }
+
+    /// A variable that is set to nothing is not set.
+    pub(crate) fn get(&self, name: &str) -> Option<Option<&str>> {
+        let value = self.0.get(name)?.as_deref();
+        (value != Some("")).then_some(value)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+impl<const N: usize> From<[(&str, &str); N]> for Environment {
+    fn from(variables: [(&str, &str); N]) -> Self {
+        Self(variables.map(|(name, value)| (name.to_owned(), Some(value.to_owned()))).into())
+    }
+}
+
+/// Whether colours are not wanted (<https://no-color.org>).
+pub fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// Who types, for histories.
+pub fn user() -> Option<String> {
+    let named = ["USER", "LOGNAME"].into_iter().find_map(std::env::var_os);
+    named.and_then(|name| name.into_string().ok()).filter(|name| !name.is_empty())
+}

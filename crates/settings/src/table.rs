@@ -1,0 +1,192 @@
+//! Every setting. An entry here is all there is to adding one: the file, the environment, the flag, the command
+//! `config` and `docs/settings.md` follow from it.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::setting::{Flag, Kind, Scope, Setting};
+use crate::value::{ByteSize, HeaderList, LogFormat, Ratio, Secret, ServerUrl};
+
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = { $($about:tt)+ };)+) => {
+        /// Everything that can be set.
+        #[derive(Clone, Debug)]
+        pub struct Settings {
+            $($(#[doc = $doc])+ pub $name: $type,)+
+        }
+
+        /// The same as data, in the order of the reference.
+        pub const SETTINGS: &[Setting] = &[
+            $(Setting { doc: &[$($doc),+], kind: Kind::of::<$type>(), $($about)+, ..Setting::BLANK },)+
+        ];
+
+        impl Settings {
+            /// From texts that were checked, in the order of [`SETTINGS`].
+            pub(crate) fn from_texts<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> Self {
+                let mut rest = SETTINGS.iter().zip(texts);
+                // Fields are evaluated in the order in which they are written.
+                Self { $($name: {
+                    let (setting, text) = rest.next().expect("a text for every setting");
+                    setting.settle(text)
+                },)+ }
+            }
+        }
+    };
+}
+
+const fn flag(long: &'static str, value: &'static str, on: Scope) -> Option<Flag> {
+    Some(Flag { long, value: Some(value), on })
+}
+
+const fn switch(long: &'static str, on: Scope) -> Option<Flag> {
+    Some(Flag { long, value: None, on })
+}
+
+settings! {
+    /// The folder that runs are kept in.
+    data: PathBuf = {
+        key: "data",
+        env: "SWITCHYARD_DATA",
+        flag: flag("data", "DIR", Scope::Everywhere),
+        default: Some("./switchyard-data")
+    };
+
+    /// The address to serve on; port 0 is any that is free.
+    listen: SocketAddr = {
+        key: "listen",
+        env: "SWITCHYARD_LISTEN",
+        flag: flag("listen", "ADDRESS", Scope::Serving),
+        default: Some("127.0.0.1:7070")
+    };
+
+    /// The server that commands talk to, if one answers there; `none` for the data folder in any case.
+    ///
+    /// Whichever of the two was named more expressly counts: a flag more than the environment, that more than this
+    /// file. A server that was named less expressly than the folder is used only if it works on that very folder; one
+    /// that was named more expressly has to answer.
+    server: ServerUrl = {
+        key: "server",
+        env: "SWITCHYARD_SERVER",
+        flag: flag("server", "URL", Scope::Everywhere),
+        default: Some("http://127.0.0.1:7070")
+    };
+
+    /// The API key that commands send to the server.
+    api_key: Option<Secret> = {
+        key: "api_key",
+        env: "SWITCHYARD_API_KEY",
+        secret: true
+    };
+
+    /// What to log, as tracing filter directives such as `switchyard_runtime=debug`.
+    ///
+    /// `-v` stands for `info`, `-vv` for `info` and the debug lines of Switchyard's own crates. By default only
+    /// errors are logged, and not those that end the command with the same sentence.
+    log_filter: String = {
+        key: "log.filter",
+        env: "SWITCHYARD_LOG",
+        flag: flag("log", "FILTER", Scope::Everywhere),
+        default: Some("error,switchyard_runtime::worker::slot=off,switchyard_archive::sqlite::writer=off")
+    };
+
+    /// How log lines look: `pretty` for people, `json` for programs, one object a line.
+    log_format: LogFormat = {
+        key: "log.format",
+        env: "SWITCHYARD_LOG_FORMAT",
+        flag: flag("log-format", "FORMAT", Scope::Everywhere),
+        default: Some("pretty")
+    };
+
+    /// Tasks executed at once in this process.
+    slots: NonZeroUsize = {
+        key: "worker.slots",
+        env: "SWITCHYARD_SLOTS",
+        flag: flag("slots", "N", Scope::Working),
+        default: Some("64"),
+        min: Some("1"),
+        max: Some("10000")
+    };
+
+    /// Let `command` nodes run programs on this machine.
+    allow_commands: bool = {
+        key: "worker.allow_commands",
+        env: "SWITCHYARD_ALLOW_COMMANDS",
+        flag: switch("allow-commands", Scope::Working),
+        default: Some("false")
+    };
+
+    /// How long tasks that are running may go on once `up` stops; then they are handed back.
+    worker_grace: Duration = {
+        key: "worker.grace",
+        env: "SWITCHYARD_WORKER_GRACE",
+        default: Some("5s"),
+        max: Some("1h")
+    };
+
+    /// The largest body of a request.
+    http_body_max: ByteSize = {
+        key: "http.body_max",
+        env: "SWITCHYARD_HTTP_BODY_MAX",
+        default: Some("16MiB"),
+        min: Some("1KiB"),
+        max: Some("1GiB")
+    };
+
+    /// How long a request may take; one that waits for work, that much longer than its wait.
+    http_timeout: Duration = {
+        key: "http.timeout",
+        env: "SWITCHYARD_HTTP_TIMEOUT",
+        default: Some("1m"),
+        min: Some("1s"),
+        max: Some("1h")
+    };
+
+    /// How often a stream of events says that there is nothing new, so that proxies keep the connection.
+    http_heartbeat: Duration = {
+        key: "http.heartbeat",
+        env: "SWITCHYARD_HTTP_HEARTBEAT",
+        default: Some("15s"),
+        min: Some("100ms"),
+        max: Some("1h")
+    };
+
+    /// How long requests under way may take to end once `up` stops.
+    http_grace: Duration = {
+        key: "http.grace",
+        env: "SWITCHYARD_HTTP_GRACE",
+        default: Some("10s"),
+        max: Some("1h")
+    };
+
+    /// The collector that spans of runs and steps are exported to; without one, none are.
+    ///
+    /// OTLP over HTTP with protobuf: spans are sent to `/v1/traces` below it. Runs never wait for the collector: what
+    /// it does not take is given up, counted (`switchyard_spans_dropped_total`), and told at most once a minute.
+    otlp_endpoint: Option<ServerUrl> = {
+        key: "otlp.endpoint",
+        env: "OTEL_EXPORTER_OTLP_ENDPOINT"
+    };
+
+    /// Headers that are sent to the collector, such as a token.
+    otlp_headers: Option<HeaderList> = {
+        key: "otlp.headers",
+        env: "OTEL_EXPORTER_OTLP_HEADERS",
+        secret: true
+    };
+
+    /// What this process is called in traces.
+    otlp_service: String = {
+        key: "otlp.service",
+        env: "OTEL_SERVICE_NAME",
+        default: Some("switchyard")
+    };
+
+    /// Which part of the runs is traced. Runs that were asked for as part of a trace follow it instead.
+    otlp_sample: Ratio = {
+        key: "otlp.sample",
+        env: "OTEL_TRACES_SAMPLER_ARG",
+        default: Some("1")
+    };
+}
