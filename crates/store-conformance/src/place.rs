@@ -122,7 +122,9 @@ impl Place {
         self.hot.snapshot(run).await.expect("answered").unwrap_or_else(|| panic!("{run} is not in flight"))
     }
 
+    /// The history as it is archived, with everything that was answered.
     pub(crate) async fn events(&self, run: RunId) -> Vec<Event> {
+        self.hot.archived().await.expect("the archive is there");
         self.archive.events(run, 0, 10_000).await.expect("events are read")
     }
 

@@ -6,8 +6,6 @@
 //! meanwhile share the next commit. What one call has released another may claim at once: its own answer waits
 //! for a later place in the same journal.
 
-mod follow;
-mod idle;
 mod store;
 
 pub use store::MemoryStore;

@@ -10,11 +10,10 @@ use switchyard_core::run::{ClaimRef, Event, Progress, Run, Settled, Settlement, 
 use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want, Yard};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
 use switchyard_observe::Observe;
-use switchyard_store::{Archive, Change, Clock, HotStore, Size, StoreError};
+use switchyard_store::{
+    Archive, Change, Clock, Followers, HotStore, IdleWorkers, Size, StoreError, Unfinished, news,
+};
 use tokio::sync::{Notify, watch};
-
-use crate::follow::{Followers, news};
-use crate::idle::IdleWorkers;
 
 /// The in-process hot store.
 pub struct MemoryStore {
@@ -182,6 +181,16 @@ impl HotStore for MemoryStore {
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError> {
         self.observe.taken_up(&runs);
         self.durably(|yard, now, out| yard.restore(runs, now, out)).await
+    }
+
+    /// One that is here is ahead of the archive, never behind it.
+    async fn lacking(&self, runs: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
+        let yard = self.yard.lock();
+        Ok(runs.iter().map(|unfinished| unfinished.run).filter(|run| yard.run(*run).is_none()).collect())
+    }
+
+    async fn archived(&self) -> Result<(), StoreError> {
+        self.settled().await
     }
 
     async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), StoreError> {

@@ -11,7 +11,7 @@ use switchyard_core::yard::{Acceptance, Command, NewRun, Standing};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
 use tokio::sync::watch;
 
-use crate::StoreError;
+use crate::{StoreError, Unfinished};
 
 pub use switchyard_core::yard::{QueueDepth, Want};
 
@@ -65,6 +65,13 @@ pub trait HotStore: Send + Sync + 'static {
     /// Takes up runs from their histories: at start, after the loss of the store, for a retry.
     /// Claims that were held are void. A run that is here already is left as it is.
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError>;
+
+    /// Which of these runs are not here, or are here only up to an earlier event than the archive has: those that
+    /// are to be rebuilt from there. Nothing that is answered here is ahead of what that rebuilds (I12).
+    async fn lacking(&self, runs: &[Unfinished]) -> Result<Vec<RunId>, StoreError>;
+
+    /// Returns when everything that was answered before is in the archive.
+    async fn archived(&self) -> Result<(), StoreError>;
 
     /// One pass of the timer duty: fires what is due. How many fired, and when the next is due.
     async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), StoreError>;

@@ -8,7 +8,9 @@ mod archive;
 mod cas;
 mod clock;
 mod error;
+mod follow;
 mod hot;
+mod idle;
 
 pub use archive::{
     Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, Retention, RunFilter,
@@ -17,4 +19,6 @@ pub use archive::{
 pub use cas::Cas;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::StoreError;
+pub use follow::{Followers, news};
 pub use hot::{Change, HotStore, QueueDepth, Size, Want};
+pub use idle::IdleWorkers;

@@ -9,11 +9,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Hash;
 use crate::retry::RetryPolicy;
 
 /// A node's place in [`Ir::nodes`]. Only meaningful together with the IR it came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct NodeIx(pub u32);
 
 impl NodeIx {
@@ -23,12 +26,13 @@ impl NodeIx {
 }
 
 /// A compiled workflow. Immutable and shared; two equal definitions are one `Ir`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Ir {
     /// Of the canonical definition this was compiled from.
     pub hash: Hash,
     pub name: Arc<str>,
     pub nodes: Vec<Node>,
+    #[serde(skip)]
     pub by_id: HashMap<Arc<str>, NodeIx>,
     /// Nodes without needs, in the order of the definition.
     pub entries: Vec<NodeIx>,
@@ -42,6 +46,17 @@ pub struct Ir {
 }
 
 impl Ir {
+    /// For a store that keeps graphs beside the runs that are on them.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
+
+    pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
+        let mut ir: Self = serde_json::from_str(json)?;
+        ir.by_id = ir.indices().map(|ix| (ir.node(ix).id.clone(), ix)).collect();
+        Ok(ir)
+    }
+
     pub fn node(&self, ix: NodeIx) -> &Node {
         &self.nodes[ix.index()]
     }
@@ -61,7 +76,7 @@ impl Ir {
 }
 
 /// One vertex.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     pub id: Arc<str>,
     pub role: Role,
@@ -84,7 +99,7 @@ pub struct Node {
 }
 
 /// Why a node is in the graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     Step,
     /// Runs after a failure, if the node it undoes had succeeded. Its id is `<node>/compensate`.
@@ -96,13 +111,13 @@ pub enum Role {
 }
 
 /// An edge fires or not, once, when the node it leaves has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
     pub to: NodeIx,
     pub on: EdgeOn,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EdgeOn {
     /// From `needs`: fires when the node succeeded, or failed with `on_error: continue`.
     Success,
@@ -111,7 +126,7 @@ pub enum EdgeOn {
 }
 
 /// When a node with several needs may start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Join {
     /// When every need has ended and at least one edge fired. If none did, the node is skipped.
     #[default]
@@ -121,11 +136,31 @@ pub enum Join {
 }
 
 /// What a failed node means for its run, once its retries are used up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnError {
     #[default]
     Fail,
     Continue,
     /// The failure edge to this node fires; the success edges do not.
     Goto(NodeIx),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sketch::{DrawnOnError, Sketch};
+    use super::*;
+
+    #[test]
+    fn a_graph_survives_text() {
+        let sketch = Sketch::new()
+            .node("a", &[])
+            .with(|a| (a.on_error, a.compensated) = (DrawnOnError::Goto("c".into()), true))
+            .node("b", &["a"])
+            .node("c", &[])
+            .with(|c| c.any = true);
+        let ir = sketch.ir();
+        let again = Ir::from_json(&ir.to_json().unwrap()).unwrap();
+        assert_eq!((again.hash, &again.nodes, &again.by_id), (ir.hash, &ir.nodes, &ir.by_id));
+        assert_eq!((&again.entries, &again.sinks), (&ir.entries, &ir.sinks));
+    }
 }

@@ -133,7 +133,7 @@ pub enum Phase {
 }
 
 /// Why and how a run is being closed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Closing {
     pub outcome: Outcome,
     pub error: RunError,

@@ -137,7 +137,8 @@ pub struct NodeRun {
 }
 
 /// What a waiting node remembers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Waiting {
     /// For its next attempt.
     Retry {
@@ -150,7 +151,7 @@ pub enum Waiting {
 }
 
 /// The runs a node has started and those it still will.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Children {
     pub plan: Box<ChildrenPlan>,
     pub results: Vec<Child>,
@@ -161,12 +162,12 @@ pub struct Children {
     pub stopped: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Child {
     pub end: Option<ChildEnd>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChildEnd {
     pub status: EndStatus,
     pub output: Payload,

@@ -21,7 +21,7 @@ pub enum Progress {
 }
 
 /// What a node has said so far. Boxed in [`NodeRun`], because most nodes say nothing.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Said {
     pub checkpoint: Option<Payload>,
     /// Of the current attempt.

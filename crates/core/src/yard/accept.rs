@@ -76,13 +76,18 @@ impl Yard {
         let definition = new.accepted.definition;
         let ir = self.irs.get(&definition).cloned().ok_or(Refusal::UnknownDefinition(definition))?;
         let mut accepted = new.accepted;
-        accepted.queued = !self.enter_gate(new.id, accepted.concurrency.as_ref());
+        // Whether there is room is seen when it is in place: what is accepted does not depend on others.
+        accepted.queued = accepted.concurrency.is_some();
         accepted.deadline = accepted.deadline.or(ir.deadline.map(|after| now.plus(after)));
         if let Some(key) = &accepted.idempotency {
             self.keys.insert(key.key.clone(), (key.body, new.id));
         }
+        let concurrency = accepted.concurrency.clone();
         let (id, changes) = self.place(new.id, accepted, ir, now);
         self.carry_out(id, changes, now, out);
+        if concurrency.is_some_and(|concurrency| self.enter_gate(id, &concurrency)) {
+            self.act(id, now, out, |run, changes| run.start(now, changes));
+        }
         Ok(Acceptance::New(id))
     }
 
@@ -101,6 +106,11 @@ impl Yard {
         accepted: Accepted,
         now: Timestamp,
     ) -> Option<(RunId, Changes)> {
+        self.note_missing(child);
+        // A parent that was taken up from an older history starts again what is under way already.
+        if self.runs.contains_key(&child) {
+            return None;
+        }
         let ir = self.irs.get(&accepted.definition).cloned()?;
         let accepted = Accepted { deadline: ir.deadline.map(|after| now.plus(after)), ..accepted };
         Some(self.place(child, accepted, ir, now))

@@ -9,15 +9,14 @@ use crate::{RunId, Timestamp};
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     /// As the newest run with this key asked for.
-    limit: u32,
-    under_way: u32,
-    line: VecDeque<RunId>,
+    pub(super) limit: u32,
+    pub(super) under_way: u32,
+    pub(super) line: VecDeque<RunId>,
 }
 
 impl Yard {
     /// Whether the run may start now; otherwise it stands in line.
-    pub(super) fn enter_gate(&mut self, id: RunId, concurrency: Option<&Concurrency>) -> bool {
-        let Some(concurrency) = concurrency else { return true };
+    pub(super) fn enter_gate(&mut self, id: RunId, concurrency: &Concurrency) -> bool {
         let gate = self.gates.entry(concurrency.key.clone()).or_default();
         gate.limit = concurrency.limit.max(1);
         let enters = gate.under_way < gate.limit && gate.line.is_empty();

@@ -9,6 +9,7 @@ mod claim;
 mod command;
 mod gate;
 mod lease;
+mod part;
 mod play;
 mod queue;
 mod restore;
@@ -26,12 +27,14 @@ pub use accept::{Acceptance, NewRun};
 pub use claim::{Want, takes};
 pub use command::Command;
 pub use lease::Standing;
-pub use queue::QueueDepth;
+pub use part::{Berth, GateState, GivenBack, PlayRecord, QueuedToken};
+pub use queue::{QueueDepth, band};
+pub use timer::TimerKey;
 
 use gate::Gate;
+use part::Partial;
 use play::Play;
 use queue::Queue;
-use timer::TimerKey;
 
 /// Graphs that nobody holds any more are forgotten beyond this many.
 const IRS_KEPT: usize = 1_000;
@@ -68,6 +71,8 @@ pub struct Yard {
     /// Never reused: a run can leave, come back for a retry, and find tokens of its former life in a queue.
     generations: u64,
     nudges: Nudges,
+    /// Only where most runs are kept elsewhere.
+    partial: Option<Partial>,
 }
 
 /// Who should look again, since this was last taken.
@@ -153,6 +158,7 @@ impl Yard {
         out: &mut Vec<Event>,
         command: impl FnOnce(&mut Run, &mut Changes) -> R,
     ) -> Option<R> {
+        self.note_missing(id);
         let slot = self.runs.get_mut(&id)?;
         let mut changes = Changes::default();
         let answer = command(&mut slot.run, &mut changes);
@@ -212,6 +218,7 @@ impl Yard {
         id: RunId,
         change: impl FnOnce(&mut Run, &mut Changes),
     ) -> Option<(RunId, Changes)> {
+        self.note_missing(id);
         let slot = self.runs.get_mut(&id)?;
         let mut changes = Changes::default();
         change(&mut slot.run, &mut changes);
@@ -221,6 +228,8 @@ impl Yard {
     /// Takes an ended run out: its parent hears of it, and whoever waited for its key is let in.
     fn retire(&mut self, id: RunId, now: Timestamp) -> Vec<(RunId, Changes)> {
         let Some(slot) = self.runs.remove(&id) else { return Vec::new() };
+        // Whoever still has something to tell it comes too late; it is not to be lent for that.
+        self.deny(id);
         self.forget_timers(id, &slot);
         self.forget_leases(id, &slot);
         let run = slot.run;

@@ -12,9 +12,9 @@ use crate::{RunId, Timestamp};
 #[derive(Debug)]
 pub(super) struct Play {
     cap: u32,
-    in_play: HashSet<NodeIx>,
-    ready: BTreeSet<(Reverse<u8>, u64, NodeIx)>,
-    arrivals: u64,
+    pub(super) in_play: HashSet<NodeIx>,
+    pub(super) ready: BTreeSet<(Reverse<u8>, u64, NodeIx)>,
+    pub(super) arrivals: u64,
 }
 
 impl Play {

@@ -13,8 +13,8 @@ use crate::{RunId, Timestamp};
 /// High, normal, low.
 pub(super) const BANDS: usize = 3;
 
-/// The band of a node's priority (1 to 10).
-fn band(priority: u8) -> usize {
+/// The band of a node's priority (1 to 10): 0 goes first, then 1, then 2.
+pub fn band(priority: u8) -> usize {
     match priority {
         8.. => 0,
         4..=7 => 1,
@@ -33,7 +33,7 @@ pub(super) struct Token {
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    bands: [VecDeque<Token>; BANDS],
+    pub(super) bands: [VecDeque<Token>; BANDS],
     /// Void tokens are swept when this many lie here.
     sweep_at: usize,
 }

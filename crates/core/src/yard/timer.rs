@@ -2,8 +2,9 @@
 
 use super::*;
 
+/// What a timer is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum TimerKey {
+pub enum TimerKey {
     Deadline,
     Node { node: NodeIx, claim: u32 },
 }

@@ -3,7 +3,6 @@
 
 use switchyard_core::RunId;
 use switchyard_core::run::{Event, EventKind, Run, WaitFor};
-use switchyard_store::Unfinished;
 
 use super::{Engine, EngineError};
 
@@ -16,13 +15,17 @@ pub struct Recovered {
 }
 
 impl Engine {
-    /// Takes up every run that the archive says is unfinished.
+    /// Takes up every run that the archive says is unfinished and the hot store does not have as far as that.
+    /// At start, and again whenever the hot store may have lost something; cheap when it has not.
     pub async fn recover(&self) -> Result<Recovered, EngineError> {
         let mut recovered = Recovered::default();
         let mut runs: Vec<Run> = Vec::new();
-        for Unfinished { run: id, .. } in self.archive.unfinished().await? {
+        let unfinished = self.archive.unfinished().await?;
+        for id in self.hot.lacking(&unfinished).await? {
             let events = self.history().events(id, 0, None).await?;
             match self.replay(&events).await {
+                // It may have come to its end since the archive was asked.
+                Ok(run) if run.is_ended() => {}
                 Ok(run) => runs.push(run),
                 Err(error) => {
                     tracing::error!(run = %id, %error, "a run could not be taken up");
@@ -31,6 +34,9 @@ impl Engine {
             }
         }
         recovered.runs = runs.len();
+        if runs.is_empty() {
+            return Ok(recovered);
+        }
         // All at once: a run that ends by being taken up must find its parent in place.
         self.hot.restore(runs).await?;
         Ok(recovered)

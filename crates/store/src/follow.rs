@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
+use crate::Change;
 use parking_lot::Mutex;
 use switchyard_core::RunId;
 use switchyard_core::run::{Event, EventKind};
-use switchyard_store::Change;
 use tokio::sync::watch;
 
+/// Those who follow runs, by run.
 #[derive(Debug)]
-pub(crate) struct Followers {
+pub struct Followers {
     /// None once it is closed.
     by_run: Mutex<Option<HashMap<RunId, watch::Sender<Change>>>>,
 }
@@ -21,7 +22,8 @@ impl Default for Followers {
 }
 
 impl Followers {
-    pub(crate) fn follow(&self, run: RunId) -> watch::Receiver<Change> {
+    /// Whoever follows already shares the channel.
+    pub fn follow(&self, run: RunId) -> watch::Receiver<Change> {
         let mut by_run = self.by_run.lock();
         let Some(by_run) = by_run.as_mut() else { return watch::Sender::new(Change::default()).subscribe() };
         // Whoever has gone is cleared away by those who come.
@@ -31,14 +33,21 @@ impl Followers {
         by_run.entry(run).or_insert_with(|| watch::Sender::new(Change::default())).subscribe()
     }
 
+    /// Runs that somebody follows.
+    pub fn followed(&self) -> Vec<RunId> {
+        let by_run = self.by_run.lock();
+        let followed = by_run.iter().flatten().filter(|(_, sender)| sender.receiver_count() > 0);
+        followed.map(|(run, _)| *run).collect()
+    }
+
     /// Nothing will be told any more: whoever follows finds that out instead of waiting for ever.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         *self.by_run.lock() = None;
     }
 
     /// Tells those who follow. Called once the change is durable: whoever begins to follow later reads it in the
     /// archive, and whoever began before hears of it here.
-    pub(crate) fn tell(&self, news: &[(RunId, Change)]) {
+    pub fn tell(&self, news: &[(RunId, Change)]) {
         let mut by_run = self.by_run.lock();
         let Some(by_run) = by_run.as_mut().filter(|by_run| !by_run.is_empty()) else { return };
         for (run, change) in news {
@@ -60,7 +69,7 @@ impl Followers {
 }
 
 /// The newest of each run among these events.
-pub(crate) fn news(events: &[Event]) -> Vec<(RunId, Change)> {
+pub fn news(events: &[Event]) -> Vec<(RunId, Change)> {
     let mut newest: Vec<(RunId, Change)> = Vec::new();
     for event in events {
         let change = Change { seq: event.seq, ended: matches!(event.kind, EventKind::RunEnded { .. }) };

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 /// Who waits, for which queues. First come, first woken.
 #[derive(Debug, Default)]
-pub(crate) struct IdleWorkers {
+pub struct IdleWorkers {
     waiting: Mutex<VecDeque<Waiter>>,
 }
 
@@ -21,14 +21,19 @@ struct Waiter {
 
 impl IdleWorkers {
     /// Lines up. The caller must look for work once more afterwards, and then await the receiver.
-    pub(crate) fn line_up(&self, queues: Arc<[Arc<str>]>) -> oneshot::Receiver<()> {
+    pub fn line_up(&self, queues: Arc<[Arc<str>]>) -> oneshot::Receiver<()> {
         let (wake, woken) = oneshot::channel();
         self.waiting.lock().push_back(Waiter { queues, wake });
         woken
     }
 
+    /// Wakes everybody: something may have been missed.
+    pub fn wake_all(&self) {
+        self.waiting.lock().clear();
+    }
+
     /// Wakes one worker for each token that was queued.
-    pub(crate) fn wake(&self, queues: &[Arc<str>]) {
+    pub fn wake(&self, queues: &[Arc<str>]) {
         if queues.is_empty() {
             return;
         }

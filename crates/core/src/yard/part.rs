@@ -1,0 +1,172 @@
+//! Parts of a yard: a store that keeps runs elsewhere lends a yard those that a command touches, lets it decide,
+//! and writes back what it is given.
+//!
+//! Which runs a command touches shows only when it is carried out: a child tells its parent, an ended run lets in
+//! the next in line. A run that was asked for and not lent is noted in [`Yard::missing`]; the store then starts
+//! over with that run lent as well.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+
+/// What a yard that holds only some of the runs knows about the others.
+#[derive(Debug, Default)]
+pub(super) struct Partial {
+    absent: HashSet<RunId>,
+    missing: BTreeSet<RunId>,
+}
+
+/// A run with everything that is kept about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Berth {
+    pub run: Run,
+    pub generation: u64,
+    pub timers: BTreeSet<(Timestamp, TimerKey)>,
+    /// Until when each held node is held, and by which claim.
+    pub leases: BTreeMap<NodeIx, (Timestamp, u32)>,
+    /// Only of a run that caps its parallelism.
+    pub play: Option<PlayRecord>,
+}
+
+/// Which nodes of a capped run are queued or held, and which line up for that: (priority, arrival, node).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlayRecord {
+    pub in_play: BTreeSet<NodeIx>,
+    pub ready: Vec<(u8, u64, NodeIx)>,
+    pub arrivals: u64,
+}
+
+/// A concurrency key: how many are under way, and the first of those who wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GateState {
+    pub limit: u32,
+    pub under_way: u32,
+    pub line: Vec<RunId>,
+}
+
+/// A token that was put out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedToken {
+    pub queue: Arc<str>,
+    pub band: usize,
+    pub run: RunId,
+    pub node: NodeIx,
+    pub generation: u64,
+    pub queued_at: Timestamp,
+}
+
+/// What a yard holds after a command. A run that was lent and is not here has ended.
+#[derive(Debug, Default)]
+pub struct GivenBack {
+    pub berths: HashMap<RunId, Berth>,
+    /// In the order in which they were queued, within each queue and band.
+    pub tokens: Vec<QueuedToken>,
+    pub approvals: HashMap<ApprovalId, RunId>,
+}
+
+impl Yard {
+    /// A yard that holds only what it is lent. Generations are counted from after `generations`.
+    pub fn part(limits: Limits, generations: u64) -> Self {
+        Self { generations, partial: Some(Partial::default()), ..Self::new(limits) }
+    }
+
+    pub fn lend(&mut self, berth: Berth) {
+        let Berth { run, generation, timers, leases, play } = berth;
+        let id = run.id;
+        self.learn(run.ir.clone());
+        for effect in run.standing_effects() {
+            if let Effect::ApprovalOpened { approval } = effect {
+                self.approvals.insert(approval, id);
+            }
+        }
+        self.timers.extend(timers.iter().map(|(at, key)| (*at, id, *key)));
+        self.leases.extend(leases.iter().map(|(ix, (until, claim))| (*until, id, *ix, *claim)));
+        let mut slot = Slot::new(run, generation);
+        slot.timers = timers;
+        slot.leases = leases.into_iter().collect();
+        if let (Some(play), Some(record)) = (&mut slot.play, play) {
+            play.recall(record);
+        }
+        self.runs.insert(id, slot);
+    }
+
+    pub fn lend_gate(&mut self, key: Arc<str>, gate: GateState) {
+        let GateState { limit, under_way, line } = gate;
+        self.gates.insert(key, Gate { limit, under_way, line: line.into() });
+    }
+
+    /// Says that there is no such run.
+    pub fn deny(&mut self, id: RunId) {
+        if let Some(partial) = &mut self.partial {
+            partial.absent.insert(id);
+        }
+    }
+
+    /// Runs that were asked for and neither lent nor denied: what was decided without them is void.
+    pub fn missing(&self) -> Vec<RunId> {
+        self.partial.iter().flat_map(|partial| partial.missing.iter().copied()).collect()
+    }
+
+    /// How many of those who wait for a key are still lent.
+    pub fn waiting_for(&self, key: &str) -> usize {
+        self.gates.get(key).map_or(0, |gate| gate.line.len())
+    }
+
+    pub(super) fn note_missing(&mut self, id: RunId) {
+        if let Some(partial) = &mut self.partial
+            && !self.runs.contains_key(&id)
+            && !partial.absent.contains(&id)
+        {
+            partial.missing.insert(id);
+        }
+    }
+
+    pub fn give_back(self) -> GivenBack {
+        let mut tokens = Vec::new();
+        for (name, queue) in self.queues {
+            for (band, waiting) in queue.bands.into_iter().enumerate() {
+                tokens.extend(waiting.into_iter().map(|token| QueuedToken {
+                    queue: name.clone(),
+                    band,
+                    run: token.run,
+                    node: token.node,
+                    generation: token.generation,
+                    queued_at: token.queued_at,
+                }));
+            }
+        }
+        let berths = self.runs.into_iter().map(|(id, slot)| (id, slot.into())).collect();
+        GivenBack { berths, tokens, approvals: self.approvals }
+    }
+}
+
+impl From<Slot> for Berth {
+    fn from(slot: Slot) -> Self {
+        Self {
+            run: slot.run,
+            generation: slot.generation,
+            timers: slot.timers,
+            leases: slot.leases.into_iter().collect(),
+            play: slot.play.map(|play| play.record()),
+        }
+    }
+}
+
+impl Play {
+    fn recall(&mut self, record: PlayRecord) {
+        self.in_play = record.in_play.into_iter().collect();
+        self.ready = record.ready.into_iter().map(|(priority, at, ix)| (Reverse(priority), at, ix)).collect();
+        self.arrivals = record.arrivals;
+    }
+
+    fn record(self) -> PlayRecord {
+        PlayRecord {
+            in_play: self.in_play.into_iter().collect(),
+            ready: self.ready.into_iter().map(|(Reverse(priority), at, ix)| (priority, at, ix)).collect(),
+            arrivals: self.arrivals,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Taking runs in: archived first, then in Redis.
+
+use std::time::Duration;
+
+use switchyard_core::run::{Accepted, Event, Refusal};
+use switchyard_core::yard::{Acceptance, NewRun, Yard};
+use switchyard_core::{Hash, RunId, Timestamp};
+use switchyard_store::StoreError;
+
+use crate::rare::Touch;
+use crate::scripts;
+use crate::store::RedisStore;
+
+/// How long an idempotency key is kept for a run that is on its way in.
+const RESERVATION: Duration = Duration::from_secs(60);
+/// How long to wait for the one that came first, and how often to look.
+const LOOKS: u32 = 100;
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+enum Reserved {
+    At(Timestamp),
+    Taken { run: RunId, body: Hash },
+}
+
+impl RedisStore {
+    /// What is accepted does not depend on other runs, so it can be archived before Redis has it. If Redis is lost in
+    /// between, the recovery pass finds the run in the archive.
+    pub(crate) async fn take_in(&self, new: NewRun) -> Result<Acceptance, StoreError> {
+        let definition = new.accepted.definition;
+        let graph = self.graphs.find(definition).await?.ok_or(Refusal::UnknownDefinition(definition))?;
+        let now = match self.reserve(&new).await? {
+            Reserved::At(now) => now,
+            Reserved::Taken { run, body } => return self.existing(&new.accepted, run, body).await,
+        };
+        let mut alone = Yard::part(self.limits, 0);
+        alone.learn(graph.ir.clone());
+        let mut events = Vec::new();
+        alone.accept(new.clone(), now, &mut events)?;
+        events.truncate(1);
+        if let Err(error) = self.archive.append(events).await {
+            self.give_up_reservation(&new).await;
+            return Err(error);
+        }
+        self.graphs.publish(&graph.ir).await?;
+        self.put_in_place(new, now).await
+    }
+
+    async fn put_in_place(&self, new: NewRun, now: Timestamp) -> Result<Acceptance, StoreError> {
+        let id = new.id;
+        let touch = Touch {
+            gates: new.accepted.concurrency.iter().map(|concurrency| concurrency.key.clone()).collect(),
+            graphs: [new.accepted.definition].into(),
+            archived: Some(id),
+            ..Touch::run(id)
+        };
+        let accept = |yard: &mut Yard, _, out: &mut Vec<Event>| yard.accept(new.clone(), now, out);
+        match self.decide(touch, accept).await? {
+            // The recovery pass was faster.
+            Err(Refusal::RunExists(_)) => Ok(Acceptance::New(id)),
+            answer => Ok(answer?),
+        }
+    }
+
+    async fn reserve(&self, new: &NewRun) -> Result<Reserved, StoreError> {
+        let key = new.accepted.idempotency.as_ref();
+        let keys =
+            [self.keys.run(new.id), key.map_or_else(String::new, |key| self.keys.idempotency(&key.key))];
+        let args = [
+            self.time(),
+            new.id.to_string(),
+            key.map_or_else(String::new, |key| key.body.to_string()),
+            RESERVATION.as_millis().to_string(),
+        ];
+        let answer: Vec<String> = self.client.run(&scripts::RESERVE, &keys, &args).await?;
+        let odd = || StoreError::Corrupt(format!("Redis answered a reservation with {answer:?}"));
+        match &answer[..] {
+            [now, new] if new == "new" => {
+                Ok(Reserved::At(Timestamp::from_millis(now.parse().map_err(|_| odd())?)))
+            }
+            [_, exists] if exists == "exists" => Err(Refusal::RunExists(new.id).into()),
+            [_, run, body] => Ok(Reserved::Taken {
+                run: run.parse().map_err(|_| odd())?,
+                body: body.parse().map_err(|_| odd())?,
+            }),
+            _ => Err(odd()),
+        }
+    }
+
+    /// The answer to a repetition, as soon as the first one is archived.
+    async fn existing(&self, accepted: &Accepted, run: RunId, body: Hash) -> Result<Acceptance, StoreError> {
+        if let Some(wanted) = accepted.idempotency.as_ref().filter(|wanted| wanted.body != body) {
+            return Err(Refusal::KeyReused { key: wanted.key.clone(), run }.into());
+        }
+        for _ in 0..LOOKS {
+            if self.archive.run(run).await?.is_some() {
+                return Ok(Acceptance::Existing(run));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Err(StoreError::unavailable("a run with this idempotency key is being accepted; try again"))
+    }
+
+    async fn give_up_reservation(&self, new: &NewRun) {
+        if let Some(key) = &new.accepted.idempotency {
+            // If this fails too, the reservation ends by itself.
+            let _ = self.client.query::<()>(redis::cmd("DEL").arg(self.keys.idempotency(&key.key))).await;
+        }
+    }
+}

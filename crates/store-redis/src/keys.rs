@@ -1,0 +1,150 @@
+//! Every name in Redis. `docs/keys.md` says what lies under each.
+
+use std::sync::Arc;
+
+use switchyard_core::{ApprovalId, Hash, RunId};
+
+/// The group that every worker reads tasks in.
+pub(crate) const GROUP: &str = "workers";
+
+/// Where tasks of the high, normal and low band lie. Different beginnings, because a type may contain any suffix.
+pub(crate) const BANDS: [&str; 3] = ["wf.high.", "wf.tasks.", "wf.low."];
+
+/// The names of one partition. Scripts build the names of runs that they find in streams themselves, from the
+/// same beginning: `scripts/includes/keys.lua`.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    begin: Arc<str>,
+}
+
+impl Keys {
+    /// With one partition the names are the plain ones; with more, each carries a hash tag, so that everything
+    /// that a script touches shares a slot of a cluster.
+    pub fn new(prefix: &str, partition: u16, partitions: u16) -> Self {
+        let tag = if partitions > 1 { format!("{{p{partition}}}:") } else { String::new() };
+        Self { begin: format!("{prefix}{tag}").into() }
+    }
+
+    /// What every name begins with.
+    pub(crate) fn begin(&self) -> &str {
+        &self.begin
+    }
+
+    fn name(&self, rest: &str) -> String {
+        format!("{}{rest}", self.begin)
+    }
+
+    /// Hash: where a run stands. Also the channel on which its news is published.
+    pub fn run(&self, run: RunId) -> String {
+        self.name(&format!("run:{run}"))
+    }
+
+    /// Hash: its nodes, by id.
+    pub fn dag(&self, run: RunId) -> String {
+        self.name(&format!("dag:{run}"))
+    }
+
+    /// Hash: its input, and what its nodes came to.
+    pub fn context(&self, run: RunId) -> String {
+        self.name(&format!("context:{run}"))
+    }
+
+    /// String: a graph, shared by all runs on it.
+    pub fn ir(&self, definition: Hash) -> String {
+        self.name(&format!("ir:{}", definition.hex()))
+    }
+
+    /// Set: every run that is here.
+    pub fn runs(&self) -> String {
+        self.name("wf.runs")
+    }
+
+    /// Stream: tasks of a type in a band.
+    pub fn tasks(&self, queue: &str, band: usize) -> String {
+        format!("{}{}{queue}", self.begin, BANDS[band])
+    }
+
+    /// Queue and band of a stream of tasks.
+    pub(crate) fn queue_of<'s>(&self, stream: &'s str) -> Option<(&'s str, usize)> {
+        let rest = stream.strip_prefix(&*self.begin)?;
+        BANDS.iter().enumerate().find_map(|(band, begin)| Some((rest.strip_prefix(begin)?, band)))
+    }
+
+    /// Hash: stream of tasks → how many of them nobody has claimed.
+    pub fn queued(&self) -> String {
+        self.name("wf.queued")
+    }
+
+    /// Stream: events on their way to the archive, an entry for each change.
+    pub fn outbox(&self) -> String {
+        self.name("wf.outbox")
+    }
+
+    /// Sorted set by due time: `<run> <claim> <node>`, or `<run> deadline`.
+    pub fn timers(&self) -> String {
+        self.name("wf.timers")
+    }
+
+    /// Sorted set by the end of the lease: `<run> <claim> <node>`.
+    pub fn leases(&self) -> String {
+        self.name("wf.leases")
+    }
+
+    /// Hash: run → life, of runs whose events in the outbox contradict the archive.
+    pub fn forgotten(&self) -> String {
+        self.name("wf.forgotten")
+    }
+
+    /// Hash: a concurrency key.
+    pub fn gate(&self, key: &str) -> String {
+        self.name(&format!("gate:{key}"))
+    }
+
+    /// Sorted set: who is under way with it (score 0), and who waits (score: arrival).
+    pub fn gate_line(&self, key: &str) -> String {
+        self.name(&format!("gate:{key}:line"))
+    }
+
+    /// String: the run that an idempotency key stands for, and the hash of its body.
+    pub fn idempotency(&self, key: &str) -> String {
+        self.name(&format!("idempotency:{key}"))
+    }
+
+    /// Hash: a decision that somebody is asked for.
+    pub fn approval(&self, approval: &ApprovalId) -> String {
+        self.name(&format!("approval:{approval}"))
+    }
+
+    /// Hash: who ships the outbox, until when, and the fencing number.
+    pub fn ship_lock(&self) -> String {
+        self.name("lock:outbox:ship")
+    }
+
+    /// Channel: a stream's name and a number for tasks that were queued, or `timers`.
+    pub fn wake(&self) -> String {
+        self.name("wf.wake")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchyard_core::Timestamp;
+
+    #[test]
+    fn one_partition_has_the_plain_names() {
+        let keys = Keys::new("", 0, 1);
+        let run = RunId::new(Timestamp::from_millis(1), 2, 0);
+        assert_eq!(keys.run(run), format!("run:{run}"));
+        assert_eq!(keys.tasks("http", 1), "wf.tasks.http");
+        assert_eq!(keys.queue_of("wf.low.function.wf.high.x"), Some(("function.wf.high.x", 2)));
+    }
+
+    #[test]
+    fn many_partitions_carry_a_hash_tag() {
+        let keys = Keys::new("app:", 3, 8);
+        assert_eq!(keys.outbox(), "app:{p3}:wf.outbox");
+        assert_eq!(keys.queue_of("app:{p3}:wf.high.http"), Some(("http", 0)));
+        assert_eq!(keys.queue_of("wf.high.http"), None);
+    }
+}

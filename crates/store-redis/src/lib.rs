@@ -1,0 +1,29 @@
+//! The hot store in Redis 7 or newer, or Valkey, without modules.
+//!
+//! Two paths. A plain step (settle, release, claim) is one script call: `step.rs` and `scripts/step.lua`, which mirror
+//! the core. Everything else reads what it touches, lets the core itself decide, and writes that if nothing has changed
+//! meanwhile: `rare/`. Both write the same three hashes for each run (`record/`), and append what happened to one
+//! stream, from which it goes to the archive in order (`ship.rs`).
+//!
+//! What is answered is in Redis, not yet in the archive; acceptance alone waits for the archive. When Redis loses
+//! something, the archive is right: runs are rebuilt from it, and work is repeated, never skipped (`recover.rs`).
+//!
+//! Every name in Redis is in `keys.rs` and in `docs/keys.md`.
+
+mod accept;
+mod client;
+mod graphs;
+mod keys;
+mod listen;
+mod moments;
+mod rare;
+mod record;
+mod recover;
+mod scripts;
+mod ship;
+mod step;
+mod store;
+
+pub use keys::Keys;
+pub use ship::Shipped;
+pub use store::{RedisSettings, RedisStore};

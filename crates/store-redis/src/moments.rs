@@ -1,0 +1,82 @@
+//! Timers that are due, leases that ran out, and heartbeats.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use switchyard_core::run::ClaimRef;
+use switchyard_core::yard::Standing;
+use switchyard_core::{RunId, Timestamp};
+use switchyard_store::StoreError;
+
+use crate::rare::Touch;
+use crate::scripts;
+use crate::store::RedisStore;
+
+/// How many are looked at together.
+const AT_ONCE: usize = 200;
+
+impl RedisStore {
+    /// Fires what is due. How many fired, and when the next is due.
+    pub(crate) async fn fire_due(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
+        let mut fired = 0;
+        loop {
+            let (touch, next) = self.due(&self.keys.timers()).await?;
+            let Some(touch) = touch else { return Ok((fired, next)) };
+            fired += self.decide(touch, |yard, now, out| yard.fire_due(now, out)).await?;
+        }
+    }
+
+    /// Takes back claims whose worker has been silent too long. How many.
+    pub(crate) async fn reclaim_due(&self) -> Result<usize, StoreError> {
+        let mut reclaimed = 0;
+        loop {
+            let (touch, _) = self.due(&self.keys.leases()).await?;
+            let Some(touch) = touch else { return Ok(reclaimed) };
+            reclaimed += self.decide(touch, |yard, now, out| yard.reclaim(now, out)).await?;
+        }
+    }
+
+    /// The runs that something is due for. What is due goes away with the decision, also where its run is gone.
+    async fn due(&self, key: &str) -> Result<(Option<Touch>, Option<Timestamp>), StoreError> {
+        let args = [self.time(), AT_ONCE.to_string()];
+        let (_, due, next): (i64, Vec<String>, String) =
+            self.client.run(&scripts::DUE, &[key.to_owned()], &args).await?;
+        let next = next.parse().ok().map(Timestamp::from_millis);
+        if due.is_empty() {
+            return Ok((None, next));
+        }
+        let run_of = |member: &String| member.split(' ').next().and_then(|run| run.parse::<RunId>().ok());
+        let runs: BTreeSet<RunId> = due.iter().filter_map(run_of).collect();
+        let forget = ["ZREM".to_owned(), key.to_owned()].into_iter().chain(due).collect();
+        Ok((Some(Touch { runs, also: vec![forget], ..Touch::default() }), next))
+    }
+
+    pub(crate) async fn keep_claims(
+        &self,
+        claims: &[ClaimRef],
+        lease: Option<Duration>,
+    ) -> Result<Vec<Standing>, StoreError> {
+        if claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut keys = vec![self.keys.leases()];
+        let mut args =
+            vec![self.keys.begin().to_owned(), self.time(), in_ms(lease), claims.len().to_string()];
+        for ClaimRef { run, node, claim } in claims {
+            keys.extend([self.keys.run(*run), self.keys.dag(*run)]);
+            args.extend([run.to_string(), node.to_string(), claim.to_string()]);
+        }
+        let answers: Vec<String> = self.client.run(&scripts::HEARTBEAT, &keys, &args).await?;
+        let standing = |answer: &String| match &**answer {
+            "held" => Standing::Held,
+            "stop" => Standing::Stop,
+            _ => Standing::Lost,
+        };
+        Ok(answers.iter().map(standing).collect())
+    }
+}
+
+/// As scripts are told how long a claim lasts.
+pub(crate) fn in_ms(lease: Option<Duration>) -> String {
+    lease.map_or_else(String::new, |lease| lease.as_millis().to_string())
+}

@@ -1,0 +1,111 @@
+//! Everything but plain steps: read what a command touches, let the core decide, write what it decided.
+//!
+//! Nothing is locked meanwhile. The write says what it was decided on, and is refused if that has changed; then
+//! all of it is done again. So the rules live in the core alone, and a rare command costs two round trips.
+
+mod commit;
+mod load;
+mod plan;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use switchyard_core::run::{Event, WaitFor, Waiting};
+use switchyard_core::yard::Yard;
+use switchyard_core::{Hash, RunId, Timestamp};
+use switchyard_store::StoreError;
+
+use crate::store::RedisStore;
+use load::Loaded;
+
+pub(crate) use commit::Words;
+
+/// How often a decision is made anew because somebody else was faster.
+const ATTEMPTS_MAX: u32 = 200;
+/// How many of those who wait for a concurrency key are read.
+const LINE_READ: usize = 16;
+
+/// What a decision is about, as far as it is known beforehand.
+#[derive(Debug, Default)]
+pub(crate) struct Touch {
+    pub(crate) runs: BTreeSet<RunId>,
+    pub(crate) gates: BTreeSet<Arc<str>>,
+    /// Of children that may be started, and of patches.
+    pub(crate) graphs: BTreeSet<Hash>,
+    /// Runs that are taken up from their histories, up to this seq: they replace what is behind that, or ended.
+    pub(crate) taken_up: HashMap<RunId, u64>,
+    /// Its acceptance is in the archive already.
+    pub(crate) archived: Option<RunId>,
+    /// Written with the decision, whatever it is.
+    pub(crate) also: Vec<Words>,
+}
+
+impl Touch {
+    pub(crate) fn run(run: RunId) -> Self {
+        Self { runs: [run].into(), ..Self::default() }
+    }
+}
+
+impl RedisStore {
+    /// Lets the core decide on what is stored, and stores that.
+    pub(crate) async fn decide<R>(
+        &self,
+        mut touch: Touch,
+        decide: impl Fn(&mut Yard, Timestamp, &mut Vec<Event>) -> R + Send + Sync,
+    ) -> Result<R, StoreError>
+    where
+        R: Send,
+    {
+        let mut line_read = LINE_READ;
+        let mut turn = None;
+        let mut conflicts = 0;
+        while conflicts < ATTEMPTS_MAX {
+            let loaded = self.load(&touch, line_read).await?;
+            let graphs = self.graphs_for(&touch, &loaded).await?;
+            let mut yard = loaded.lend(&touch, self.limits, &graphs);
+            let mut events = Vec::new();
+            let answer = decide(&mut yard, loaded.now, &mut events);
+            let missing = yard.missing();
+            if !missing.is_empty() {
+                touch.runs.extend(missing);
+                continue;
+            }
+            if loaded.read_too_little(&yard) {
+                line_read *= 16;
+                continue;
+            }
+            let plan = plan::plan(&self.keys, &touch, &loaded, yard.give_back(), &events)?;
+            if self.commit(plan).await? {
+                return Ok(answer);
+            }
+            // Those of this process who want the same runs take turns from here on.
+            conflicts += 1;
+            if turn.is_none() {
+                turn = Some(self.turns.lock().await);
+            }
+        }
+        drop(turn);
+        Err(StoreError::unavailable("what is to be changed is changed by others all the time; try again"))
+    }
+
+    /// The graphs of everything that may be started.
+    async fn graphs_for(
+        &self,
+        touch: &Touch,
+        loaded: &Loaded,
+    ) -> Result<Vec<Arc<switchyard_core::ir::Ir>>, StoreError> {
+        let waiting = loaded.runs.values().flat_map(|stored| &stored.berth.run.nodes).filter_map(|node| {
+            match node.wait.as_deref() {
+                Some(Waiting::Children(children)) => Some(children.plan.definition),
+                Some(Waiting::For(WaitFor::Children(plan))) => Some(plan.definition),
+                _ => None,
+            }
+        });
+        let wanted: BTreeSet<Hash> = waiting.chain(touch.graphs.iter().copied()).collect();
+        let mut found = Vec::with_capacity(wanted.len());
+        for definition in wanted {
+            found.extend(self.graphs.find(definition).await?.map(|graph| graph.ir.clone()));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,365 @@
+//! From what the core decided to what is written.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use switchyard_core::ApprovalId;
+use switchyard_core::RunId;
+use switchyard_core::ir::NodeIx;
+use switchyard_core::run::{Event, EventKind, NodeState, Phase, Run, WaitFor, Waiting};
+use switchyard_core::yard::{Berth, GivenBack, QueuedToken, TimerKey};
+use switchyard_store::StoreError;
+
+use super::Touch;
+use super::commit::{Commit, WORDS_MAX};
+use super::load::Loaded;
+use crate::keys::{GROUP, Keys};
+use crate::record::{Fields, Record, Stored, Written, json, timer_name};
+
+struct Planner<'a> {
+    keys: &'a Keys,
+    touch: &'a Touch,
+    loaded: &'a Loaded,
+    given: &'a GivenBack,
+    /// Of runs that begin here.
+    life: u64,
+    commit: Commit,
+}
+
+pub(super) fn plan(
+    keys: &Keys,
+    touch: &Touch,
+    loaded: &Loaded,
+    given: GivenBack,
+    events: &[Event],
+) -> Result<Commit, StoreError> {
+    let life = loaded.life();
+    let mut planner = Planner { keys, touch, loaded, given: &given, life, commit: Commit::default() };
+    let mut ids: BTreeSet<RunId> = loaded.runs.keys().copied().collect();
+    ids.extend(given.berths.keys());
+    ids.extend(events.iter().map(|event| event.run));
+    for &id in &ids {
+        planner.run(id, events)?;
+    }
+    planner.gates(&ids);
+    planner.approvals();
+    planner.tokens(&given.tokens);
+    planner.events(events)?;
+    let changed = !planner.commit.commands.is_empty();
+    planner.commit.commands.extend(touch.also.iter().cloned());
+    if changed {
+        planner.expectations(&ids);
+    }
+    Ok(planner.commit)
+}
+
+impl Planner<'_> {
+    /// Everything that was read is still as it was, and what was not there is still not there.
+    fn expectations(&mut self, ids: &BTreeSet<RunId>) {
+        for &id in ids {
+            let key = self.keys.run(id);
+            let (seq, generation) = match (self.loaded.runs.get(&id), self.loaded.passed.get(&id)) {
+                (Some(stored), _) => (stored.berth.run.seq.to_string(), stored.berth.generation.to_string()),
+                (None, Some((seq, generation))) => (seq.clone(), generation.clone()),
+                (None, None) => (String::new(), String::new()),
+            };
+            self.commit.expect(key.clone(), "seq", &seq);
+            self.commit.expect(key, "gen", &generation);
+        }
+    }
+
+    fn life_of(&self, id: RunId) -> u64 {
+        self.loaded.runs.get(&id).map_or(self.life, |stored| stored.life)
+    }
+
+    fn run(&mut self, id: RunId, events: &[Event]) -> Result<(), StoreError> {
+        let (loaded, given) = (self.loaded, self.given);
+        match (loaded.runs.get(&id), given.berths.get(&id)) {
+            (Some(before), Some(after)) if before.berth == *after => {}
+            (before, Some(after)) => self.write(id, before, after)?,
+            (before, None) => self.end(id, before, events),
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, id: RunId, before: Option<&Stored>, after: &Berth) -> Result<(), StoreError> {
+        let entries = before.map(|before| self.keep_entries(before, Some(after))).unwrap_or_default();
+        let written = Written { berth: after, life: self.life_of(id), entries: &entries };
+        let record = Record::write(written)?;
+        let hashes = [self.keys.run(id), self.keys.dag(id), self.keys.context(id)];
+        if before.is_none() {
+            if self.loaded.passed.contains_key(&id) {
+                self.commit.on("UNLINK", &hashes[0], hashes[1..].iter().cloned());
+            }
+            self.commit.on("SADD", &self.keys.runs(), [id.to_string()]);
+            if let Some(key) = &after.run.accepted.idempotency {
+                let name = self.keys.idempotency(&key.key);
+                let fields = ["run", &id.to_string(), "body", &key.body.to_string()].map(str::to_owned);
+                self.commit.on("HSET", &name, fields);
+                self.commit.on("PERSIST", &name, []);
+            }
+        }
+        let empty = Record::default();
+        let old = before.map_or(&empty, |before| &before.record);
+        for (key, old, new) in [
+            (&hashes[0], &old.run, &record.run),
+            (&hashes[1], &old.dag, &record.dag),
+            (&hashes[2], &old.context, &record.context),
+        ] {
+            self.difference(key, old, new);
+        }
+        self.moments(id, before.map(|before| &before.berth), Some(after));
+        Ok(())
+    }
+
+    fn difference(&mut self, key: &str, old: &Fields, new: &Fields) {
+        let gone: Vec<String> = old.keys().filter(|field| !new.contains_key(*field)).cloned().collect();
+        let changed: Vec<String> = new
+            .iter()
+            .filter(|(field, value)| old.get(*field) != Some(value))
+            .flat_map(|(field, value)| [field.clone(), value.clone()])
+            .collect();
+        self.commit.on_many("HDEL", key, &gone);
+        self.commit.on_many("HSET", key, &changed);
+    }
+
+    /// Its events leave for the archive; until they are there a mark stays. One that had ended before, and was not
+    /// retried after all, leaves nothing.
+    fn end(&mut self, id: RunId, before: Option<&Stored>, events: &[Event]) {
+        let run = self.keys.run(id);
+        if let Some(before) = before {
+            self.keep_entries(before, None);
+            self.moments(id, Some(&before.berth), None);
+        }
+        match events.iter().rev().find(|event| event.run == id) {
+            Some(last) => {
+                let (seq, life) = (last.seq.to_string(), self.life_of(id).to_string());
+                let fields = ["seq", &seq, "phase", "ended", "life", &life].map(str::to_owned);
+                self.commit.on("HSET", &run, fields);
+                self.commit.on("SADD", &self.keys.runs(), [id.to_string()]);
+            }
+            None if before.is_some() => {
+                let others = [self.keys.dag(id), self.keys.context(id)];
+                self.commit.on("UNLINK", &run, others);
+                self.commit.on("SREM", &self.keys.runs(), [id.to_string()]);
+            }
+            None => {}
+        }
+    }
+
+    /// Stream entries of claims that are still held; the others are done with.
+    fn keep_entries(&mut self, before: &Stored, after: Option<&Berth>) -> BTreeMap<NodeIx, String> {
+        let mut kept = BTreeMap::new();
+        let run = &before.berth.run;
+        for (ix, entry) in &before.entries {
+            let spec = run.ir.node(*ix);
+            let held = after.and_then(|after| {
+                let ix = after.run.ir.find(&spec.id)?;
+                (after.run.node(ix).state == NodeState::Running).then_some(ix)
+            });
+            match held {
+                Some(ix) => drop(kept.insert(ix, entry.clone())),
+                None => {
+                    let band = switchyard_core::yard::band(spec.priority);
+                    let stream = self.keys.tasks(&spec.queue, band);
+                    self.commit.on("XACK", &stream, [GROUP.to_owned(), entry.clone()]);
+                    self.commit.on("XDEL", &stream, [entry.clone()]);
+                }
+            }
+        }
+        kept
+    }
+
+    /// Timers and leases.
+    fn moments(&mut self, id: RunId, before: Option<&Berth>, after: Option<&Berth>) {
+        let timers = |berth: &Berth| -> BTreeMap<String, i64> {
+            let name = |key: &TimerKey| format!("{id} {}", timer_name(key, &berth.run.ir));
+            // The earliest of one name counts: names do not carry their moment.
+            berth.timers.iter().rev().map(|(at, key)| (name(key), at.as_millis())).collect()
+        };
+        let leases = |berth: &Berth| -> BTreeMap<String, i64> {
+            let ir = &berth.run.ir;
+            let held = berth.leases.iter();
+            held.map(|(ix, (until, claim))| (held_by(id, *claim, &ir.node(*ix).id), until.as_millis()))
+                .collect()
+        };
+        let (old, new) = (before.map(timers).unwrap_or_default(), after.map(timers).unwrap_or_default());
+        if self.schedule(&self.keys.timers(), &old, &new) {
+            self.commit.on("PUBLISH", &self.keys.wake(), ["timers".to_owned()]);
+        }
+        let (old, new) = (before.map(leases).unwrap_or_default(), after.map(leases).unwrap_or_default());
+        self.schedule(&self.keys.leases(), &old, &new);
+    }
+
+    /// Whether anything was added.
+    fn schedule(&mut self, key: &str, old: &BTreeMap<String, i64>, new: &BTreeMap<String, i64>) -> bool {
+        let gone: Vec<String> = old.keys().filter(|name| !new.contains_key(*name)).cloned().collect();
+        let set: Vec<String> = new
+            .iter()
+            .filter(|(name, at)| old.get(*name) != Some(at))
+            .flat_map(|(name, at)| [at.to_string(), name.clone()])
+            .collect();
+        self.commit.on_many("ZREM", key, &gone);
+        self.commit.on_many("ZADD", key, &set);
+        !set.is_empty()
+    }
+
+    fn gates(&mut self, ids: &BTreeSet<RunId>) {
+        let mut arrived: HashMap<&str, u64> = HashMap::new();
+        let mut changed: BTreeMap<String, (u32, i64)> = BTreeMap::new();
+        for &id in ids {
+            let before = self.loaded.runs.get(&id).map(|stored| &stored.berth.run);
+            let after = self.given.berths.get(&id).map(|berth| &berth.run);
+            let Some(concurrency) = after.or(before).and_then(|run| run.accepted.concurrency.as_ref()) else {
+                continue;
+            };
+            let (was, is) = (before.map(queues), after.map(queues));
+            let limit = concurrency.limit.max(1);
+            if was == is {
+                continue;
+            }
+            let line = self.keys.gate_line(&concurrency.key);
+            match is {
+                None => self.commit.on("ZREM", &line, [id.to_string()]),
+                Some(false) => self.commit.on("ZADD", &line, ["0".to_owned(), id.to_string()]),
+                Some(true) => {
+                    let known = self.loaded.gates.get(&concurrency.key).map_or(0, |gate| gate.arrivals);
+                    let arrival = arrived.entry(&concurrency.key).or_insert(known);
+                    *arrival += 1;
+                    self.commit.on("ZADD", &line, [arrival.to_string(), id.to_string()]);
+                }
+            }
+            let known = self.loaded.gates.get(&concurrency.key).map_or(0, |gate| gate.state.limit);
+            let (limits, members) = changed.entry(concurrency.key.to_string()).or_insert((known, 0));
+            if was.is_none() {
+                *limits = limit;
+            }
+            *members += i64::from(is.is_some()) - i64::from(was.is_some());
+        }
+        for (key, (limit, joined)) in changed {
+            self.gate(&key, limit, joined, arrived.get(&*key).copied());
+        }
+    }
+
+    fn gate(&mut self, key: &str, limit: u32, joined: i64, arrivals: Option<u64>) {
+        let name = self.keys.gate(key);
+        let known = self.loaded.gates.get(key);
+        self.commit.expect(name.clone(), "version", known.map_or("", |gate| &gate.version));
+        let members = known.map_or(0, |gate| i64::from(gate.state.under_way) + gate.waiting as i64) + joined;
+        if members <= 0 {
+            self.commit.on("DEL", &name, []);
+            return;
+        }
+        let (limit, life) = (limit.to_string(), self.life.to_string());
+        let mut fields = ["limit", &limit, "version", &life].map(str::to_owned).to_vec();
+        if let Some(arrivals) = arrivals {
+            fields.extend(["arrivals".to_owned(), arrivals.to_string()]);
+        }
+        self.commit.on("HSET", &name, fields);
+    }
+
+    fn approvals(&mut self) {
+        let open = |run: &Run| -> Vec<ApprovalId> { requests(run).map(|(id, ..)| id.clone()).collect() };
+        let runs = self.loaded.runs.values();
+        let before: BTreeSet<ApprovalId> = runs.flat_map(|stored| open(&stored.berth.run)).collect();
+        let given = self.given;
+        for gone in before.iter().filter(|approval| !given.approvals.contains_key(*approval)) {
+            self.commit.on("DEL", &self.keys.approval(gone), []);
+        }
+        for berth in given.berths.values() {
+            for (approval, node, timeout_at, approver) in requests(&berth.run) {
+                if before.contains(approval) {
+                    continue;
+                }
+                let run = berth.run.id.to_string();
+                let mut fields =
+                    ["run_id", &run, "node_id", node, "status", "pending"].map(str::to_owned).to_vec();
+                fields
+                    .extend(timeout_at.into_iter().flat_map(|at| ["timeout_at".to_owned(), at.to_string()]));
+                fields.extend(approver.into_iter().flat_map(|who| ["approver".to_owned(), who.to_owned()]));
+                self.commit.on("HSET", &self.keys.approval(approval), fields);
+            }
+        }
+    }
+
+    fn tokens(&mut self, tokens: &[QueuedToken]) {
+        let mut added: BTreeMap<String, u32> = BTreeMap::new();
+        for token in tokens {
+            let Some(berth) = self.given.berths.get(&token.run) else { continue };
+            let ir = &berth.run.ir;
+            let spec = ir.node(token.node);
+            let reads: Vec<&str> = spec.reads.iter().map(|read| &*ir.node(*read).id).collect();
+            let stream = self.keys.tasks(&token.queue, token.band);
+            let (run, generation) = (token.run.to_string(), token.generation.to_string());
+            let (reads, needs) = (reads.join(" "), spec.needs.to_string());
+            let at = token.queued_at.as_millis().to_string();
+            let fields = [
+                "*",
+                "run_id",
+                &run,
+                "node_id",
+                &spec.id,
+                "gen",
+                &generation,
+                "reads",
+                &reads,
+                "needs",
+                &needs,
+                "at",
+                &at,
+            ];
+            self.commit.on("XADD", &stream, fields.map(str::to_owned));
+            *added.entry(stream).or_default() += 1;
+        }
+        for (stream, count) in added {
+            self.commit.on("HINCRBY", &self.keys.queued(), [stream.clone(), count.to_string()]);
+            self.commit.on("PUBLISH", &self.keys.wake(), [format!("{count} {stream}")]);
+        }
+    }
+
+    /// One entry, or several that belong together: what changed together is archived together.
+    fn events(&mut self, events: &[Event]) -> Result<(), StoreError> {
+        let mut words = Vec::new();
+        for event in events {
+            let accepted = matches!(event.kind, EventKind::RunAccepted(_));
+            if accepted && self.touch.archived == Some(event.run) {
+                continue;
+            }
+            let (at, life) = (event.at.as_millis(), self.life_of(event.run));
+            words.push(format!("{} {} {at} {life}", event.run, event.seq));
+            words.push(json(&event.kind)?);
+        }
+        let mut entries = words.chunks(WORDS_MAX).peekable();
+        while let Some(entry) = entries.next() {
+            let more = if entries.peek().is_some() { ["more", "1"].as_slice() } else { &[] };
+            let more = more.iter().map(|word| (*word).to_owned());
+            let words = std::iter::once("*".to_owned()).chain(more).chain(entry.iter().cloned());
+            self.commit.on("XADD", &self.keys.outbox(), words);
+        }
+        Ok(())
+    }
+}
+
+/// A lease, by what it is called.
+fn held_by(run: RunId, claim: u32, node: &str) -> String {
+    format!("{run} {claim} {node}")
+}
+
+/// Whether it waits for its concurrency key.
+fn queues(run: &Run) -> bool {
+    run.phase == Phase::Queued
+}
+
+type Asked<'r> = (&'r ApprovalId, &'r str, Option<i64>, Option<&'r str>);
+
+/// What people are asked: the approval, its node, until when, and who.
+fn requests(run: &Run) -> impl Iterator<Item = Asked<'_>> {
+    run.ir.indices().filter_map(|ix| match (run.node(ix).state, run.node(ix).wait.as_deref()) {
+        (NodeState::Waiting, Some(Waiting::For(WaitFor::Approval(request)))) => Some((
+            &request.approval,
+            &*run.ir.node(ix).id,
+            request.timeout_at.map(|at| at.as_millis()),
+            request.approver.as_deref(),
+        )),
+        _ => None,
+    })
+}

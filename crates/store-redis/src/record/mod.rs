@@ -1,0 +1,122 @@
+//! A run as it lies in Redis: three hashes, each small enough to be packed.
+//!
+//! `run:{id}` is what every step reads, `dag:{id}` has a line for each node that something has happened to, and
+//! `context:{id}` is what is large or rarely looked at. `scripts/includes/runs.lua` and `nodes.lua` read and write
+//! the same.
+
+mod context;
+mod node;
+mod run;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use switchyard_core::ir::{Ir, NodeIx};
+use switchyard_core::yard::Berth;
+use switchyard_core::{RunId, Timestamp};
+use switchyard_store::StoreError;
+
+pub(crate) use node::state_of;
+pub(crate) use run::timer_name;
+
+pub(crate) type Fields = BTreeMap<String, String>;
+
+/// The three hashes of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) run: Fields,
+    pub(crate) dag: Fields,
+    pub(crate) context: Fields,
+}
+
+/// A run as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) berth: Berth,
+    /// One for each time that it was taken in: tells its events from those of a former life.
+    pub(crate) life: u64,
+    /// The stream entries of its claims.
+    pub(crate) entries: BTreeMap<NodeIx, String>,
+    pub(crate) record: Record,
+}
+
+/// What is not known by the time it is written down.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written<'a> {
+    pub(crate) berth: &'a Berth,
+    pub(crate) life: u64,
+    pub(crate) entries: &'a BTreeMap<NodeIx, String>,
+}
+
+impl Record {
+    pub(crate) fn write(written: Written<'_>) -> Result<Self, StoreError> {
+        Ok(Self {
+            run: run::write(&written)?,
+            dag: node::write(&written),
+            context: context::write(&written.berth.run)?,
+        })
+    }
+
+    /// Its end waits to be archived: to everybody it is gone.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.run.get("phase").is_some_and(|phase| phase == run::ENDED)
+    }
+
+    pub(crate) fn read(
+        self,
+        id: RunId,
+        leases: &BTreeMap<String, Timestamp>,
+        ir: &std::sync::Arc<Ir>,
+    ) -> Result<Stored, StoreError> {
+        let reader = Reader { id };
+        let (nodes, entries) = node::read(&reader, &self, ir)?;
+        let run = run::read(&reader, &self, ir, nodes)?;
+        let leases = leases.iter().filter_map(|(node, until)| {
+            let ix = ir.find(node)?;
+            Some((ix, (*until, run.node(ix).claim)))
+        });
+        let berth = Berth {
+            generation: reader.number(&self.run, "gen")?,
+            timers: run::read_timers(&reader, &self, ir)?,
+            leases: leases.collect(),
+            play: run::read_play(&reader, &self, ir)?,
+            run,
+        };
+        let life = reader.number(&self.run, "life")?;
+        Ok(Stored { berth, life, entries, record: self })
+    }
+}
+
+/// Reads fields, and says which run is damaged when one does not make sense.
+#[derive(Debug)]
+pub(super) struct Reader {
+    id: RunId,
+}
+
+impl Reader {
+    fn damaged(&self, field: &str) -> StoreError {
+        StoreError::Corrupt(format!("`{field}` of {} in Redis makes no sense", self.id))
+    }
+
+    fn number<N: std::str::FromStr>(&self, fields: &Fields, field: &str) -> Result<N, StoreError> {
+        fields.get(field).and_then(|text| text.parse().ok()).ok_or_else(|| self.damaged(field))
+    }
+
+    fn number_or<N: std::str::FromStr>(&self, fields: &Fields, field: &str, or: N) -> Result<N, StoreError> {
+        fields.get(field).map_or(Ok(or), |text| text.parse().map_err(|_| self.damaged(field)))
+    }
+
+    fn json<T: DeserializeOwned>(&self, fields: &Fields, field: &str) -> Result<Option<T>, StoreError> {
+        let read = |text: &String| serde_json::from_str(text).map_err(|_| self.damaged(field));
+        fields.get(field).map(read).transpose()
+    }
+}
+
+pub(crate) fn json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value)
+        .map_err(|error| StoreError::Corrupt(format!("cannot be written as JSON: {error}")))
+}
+
+#[cfg(test)]
+mod tests;

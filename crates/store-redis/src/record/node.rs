@@ -1,0 +1,120 @@
+//! `dag:{id}`: a line for each node. `scripts/includes/nodes.lua` reads and writes the same.
+
+use std::collections::BTreeMap;
+
+use switchyard_core::Timestamp;
+use switchyard_core::ir::{Ir, NodeIx};
+use switchyard_core::run::{NodeRun, NodeState, Said};
+use switchyard_store::StoreError;
+
+use super::{Reader, Record, Written};
+
+/// As in the table of transitions in core (`run/node.rs`); `Q` is ready, `K` skipped.
+const STATES: [(NodeState, &str); 8] = [
+    (NodeState::Pending, "P"),
+    (NodeState::Ready, "Q"),
+    (NodeState::Running, "R"),
+    (NodeState::Waiting, "W"),
+    (NodeState::Succeeded, "S"),
+    (NodeState::Failed, "F"),
+    (NodeState::Skipped, "K"),
+    (NodeState::Cancelled, "C"),
+];
+
+pub(crate) fn state_of(letter: &str) -> Option<NodeState> {
+    STATES.iter().find(|(_, known)| *known == letter).map(|(state, _)| *state)
+}
+
+/// A node that nothing has happened to is not written.
+fn untouched(ir: &Ir, ix: NodeIx) -> NodeRun {
+    NodeRun { open_needs: ir.node(ix).needs, ..NodeRun::default() }
+}
+
+pub(super) fn write(written: &Written<'_>) -> BTreeMap<String, String> {
+    let run = &written.berth.run;
+    let touched = run.ir.indices().filter_map(|ix| {
+        let entry = written.entries.get(&ix).filter(|_| run.node(ix).state == NodeState::Running);
+        let line = line(run.node(ix), run.accepted_at, entry);
+        let plain = self::line(&untouched(&run.ir, ix), run.accepted_at, None);
+        (line != plain).then(|| (run.ir.node(ix).id.to_string(), line))
+    });
+    touched.collect()
+}
+
+fn line(node: &NodeRun, accepted_at: Timestamp, entry: Option<&String>) -> String {
+    let letter = STATES[node.state as usize].1;
+    // Counted from acceptance, which keeps the line below the size at which Redis unpacks a hash.
+    let moment = |at: Option<Timestamp>| {
+        at.map_or_else(|| "-".to_owned(), |at| (at.as_millis() - accepted_at.as_millis()).to_string())
+    };
+    let mut line = format!(
+        "{letter} {} {} {} {} {} {} {} {} {} {}",
+        node.attempt,
+        node.claim,
+        u8::from(node.continues),
+        node.deliveries,
+        node.open_needs,
+        node.fired,
+        moment(node.started_at),
+        moment(node.completed_at),
+        node.ended_seq,
+        node.rounds,
+    );
+    if let Some(entry) = entry {
+        line.push(' ');
+        line.push_str(entry);
+    }
+    line
+}
+
+type Nodes = (Vec<NodeRun>, BTreeMap<NodeIx, String>);
+
+pub(super) fn read(reader: &Reader, record: &Record, ir: &Ir) -> Result<Nodes, StoreError> {
+    let accepted_at = Timestamp::from_millis(reader.number(&record.run, "at")?);
+    let mut entries = BTreeMap::new();
+    let mut nodes = Vec::with_capacity(ir.nodes.len());
+    for ix in ir.indices() {
+        let id = &*ir.node(ix).id;
+        let mut node = match record.dag.get(id) {
+            None => untouched(ir, ix),
+            Some(line) => {
+                let (node, entry) = parse(line, accepted_at).ok_or_else(|| reader.damaged(id))?;
+                entries.extend(entry.map(|entry| (ix, entry)));
+                node
+            }
+        };
+        node.output = reader.json(&record.context, &format!("{id}:output"))?;
+        node.error = reader.json(&record.context, &format!("{id}:error"))?;
+        node.wait = reader.json(&record.context, &format!("{id}:wait"))?;
+        if let Some(chunks) = reader.json(&record.context, &format!("{id}:chunks"))? {
+            let checkpoint = reader.json(&record.context, &format!("{id}:checkpoint"))?;
+            node.said = Some(Box::new(Said { checkpoint, chunks }));
+        }
+        nodes.push(node);
+    }
+    Ok((nodes, entries))
+}
+
+fn parse(line: &str, accepted_at: Timestamp) -> Option<(NodeRun, Option<String>)> {
+    let mut words = line.split(' ');
+    let mut word = || words.next();
+    let moment = |word: &str| match word {
+        "-" => Some(None),
+        offset => Some(Some(Timestamp::from_millis(accepted_at.as_millis() + offset.parse::<i64>().ok()?))),
+    };
+    let node = NodeRun {
+        state: state_of(word()?)?,
+        attempt: word()?.parse().ok()?,
+        claim: word()?.parse().ok()?,
+        continues: word()? == "1",
+        deliveries: word()?.parse().ok()?,
+        open_needs: word()?.parse().ok()?,
+        fired: word()?.parse().ok()?,
+        started_at: moment(word()?)?,
+        completed_at: moment(word()?)?,
+        ended_seq: word()?.parse().ok()?,
+        rounds: word()?.parse().ok()?,
+        ..NodeRun::default()
+    };
+    Some((node, word().map(str::to_owned)))
+}

@@ -1,0 +1,87 @@
+//! What is written is read back, at every stage of random histories.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_core::error::NodeError;
+use switchyard_core::ir::sketch::Sketch;
+use switchyard_core::run::*;
+use switchyard_core::yard::*;
+use switchyard_core::{ApprovalId, Payload, RunId, Timestamp};
+
+use super::{Record, Written};
+
+fn survives(yard: Yard) -> Yard {
+    let given = yard.give_back();
+    let mut again = Yard::part(Limits::default(), 1_000);
+    for berth in given.berths.into_values() {
+        let held = berth.run.held();
+        let entries: BTreeMap<_, _> = held.iter().map(|(ix, _)| (*ix, format!("17-{}", ix.0))).collect();
+        let record = Record::write(Written { berth: &berth, life: 7, entries: &entries }).unwrap();
+        let leases =
+            berth.leases.iter().map(|(ix, (until, _))| (berth.run.ir.node(*ix).id.to_string(), *until));
+        let leases = leases.collect();
+        let stored = record.clone().read(berth.run.id, &leases, &berth.run.ir).unwrap();
+        assert_eq!((&stored.berth, stored.life, &stored.entries), (&berth, 7, &entries));
+        let written = Written { berth: &stored.berth, life: 7, entries: &entries };
+        assert_eq!(Record::write(written).unwrap(), record);
+        again.lend(berth);
+    }
+    again
+}
+
+#[test]
+fn a_run_with_everything_survives() {
+    let mut sketch = Sketch::new()
+        .node("a", &[])
+        .with(|a| (a.max_attempts, a.compensated) = (3, true))
+        .node("b", &[])
+        .node("c", &["a"])
+        .node("d", &["a"]);
+    sketch.parallelism = Some(2);
+    let ir = sketch.ir();
+    let now = Timestamp::from_millis(1_700_000_000_000);
+    let id = RunId::new(now, 1, 0);
+    let mut out = Vec::new();
+    let mut yard = Yard::part(Limits::default(), 0);
+    yard.learn(ir.clone());
+    let accepted = Accepted {
+        deadline: Some(now.plus(Duration::from_secs(900))),
+        concurrency: Some(Concurrency { key: "k".into(), limit: 1 }),
+        idempotency: Some(Idempotency { key: "i".into(), body: ir.hash }),
+        ..Accepted::plain("w".into(), ir.hash, Payload::from_value(&serde_json::json!({"x": "ä \"q\""})))
+    };
+    yard.accept(NewRun { id, accepted }, now, &mut out).unwrap();
+    let want = Want {
+        worker: "w".into(),
+        queues: ["work".into()].into(),
+        max: 10,
+        lease: Some(Duration::from_secs(30)),
+    };
+    let tasks = yard.claim(&want, now, &mut out);
+    assert_eq!(tasks.len(), 2);
+    let settle = |yard: &mut Yard, task: &Task, outcome: TaskOutcome| {
+        let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
+        yard.settle(Settlement { claim, outcome }, now.plus(Duration::from_secs(1)), &mut Vec::new())
+    };
+    let mut yard = survives(yard);
+    settle(&mut yard, &tasks[0], TaskOutcome::Failed(NodeError::retryable("x", "y")));
+    let mut yard = survives(yard);
+    let request = ApprovalRequest {
+        approval: ApprovalId::new("appr_1"),
+        approver: Some(Arc::from("me")),
+        prompt: None,
+        payload: Payload::null(),
+        timeout_at: Some(now.plus(Duration::from_secs(60))),
+        on_timeout: ApprovalTimeout::Fail,
+    };
+    settle(&mut yard, &tasks[1], TaskOutcome::Waiting(WaitFor::Approval(Box::new(request))));
+    let signal = Command::Signal { name: "s".into(), payload: Payload::null() };
+    yard.command(id, signal, now, &mut out).unwrap().unwrap();
+    yard.command(id, Command::Pause { by: "me".into() }, now, &mut out).unwrap().unwrap();
+    let mut yard = survives(yard);
+    let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: false };
+    yard.command(id, cancel, now, &mut out).unwrap().unwrap();
+    survives(yard);
+}

@@ -1,0 +1,175 @@
+//! When Redis has lost something, or contradicts the archive: the archive is right.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_core::ir::Ir;
+use switchyard_core::run::{Event, EventKind, Run, WaitFor, Waiting};
+use switchyard_core::{Hash, RunId};
+use switchyard_store::{StoreError, Unfinished};
+
+use crate::rare::Touch;
+use crate::scripts;
+use crate::ship::Entry;
+use crate::store::RedisStore;
+
+/// How many runs are asked about in one round trip.
+const AT_ONCE: usize = 1_000;
+/// How many are taken up together, if they are not of one family.
+const TAKEN_UP_AT_ONCE: usize = 200;
+/// How long lives are remembered as forgotten: until their last entry has surely left the outbox.
+const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
+const PAGE: usize = 1_000;
+
+impl RedisStore {
+    pub(crate) async fn find_lacking(&self, runs: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
+        let mut lacking = Vec::new();
+        for runs in runs.chunks(AT_ONCE) {
+            let mut ask = redis::pipe();
+            for unfinished in runs {
+                ask.hget(self.keys.run(unfinished.run), "seq");
+            }
+            let known: Vec<Option<u64>> = self.client.query_all(&ask).await?;
+            let behind =
+                runs.iter().zip(known).filter(|(unfinished, seq)| seq.unwrap_or(0) < unfinished.last_seq);
+            lacking.extend(behind.map(|(unfinished, _)| unfinished.run));
+        }
+        Ok(lacking)
+    }
+
+    /// Takes runs up from their histories. Families stay together: a run that ends by that tells its parent.
+    pub(crate) async fn take_up(&self, runs: Vec<Run>) -> Result<(), StoreError> {
+        if runs.len() <= TAKEN_UP_AT_ONCE {
+            return self.take_up_together(runs).await;
+        }
+        let mut together: Vec<Run> = Vec::new();
+        for family in families(runs) {
+            together.extend(family);
+            if together.len() >= TAKEN_UP_AT_ONCE {
+                self.take_up_together(std::mem::take(&mut together)).await?;
+            }
+        }
+        if together.is_empty() { Ok(()) } else { self.take_up_together(together).await }
+    }
+
+    async fn take_up_together(&self, runs: Vec<Run>) -> Result<(), StoreError> {
+        let mut newest = Vec::with_capacity(runs.len());
+        for run in runs {
+            // A history that was read a while ago may have gone on elsewhere.
+            let archived = self.archive.run(run.id).await?.map_or(0, |record| record.last_seq);
+            if archived <= run.seq {
+                self.graphs.learn(run.ir.clone()).await?;
+                newest.push(run);
+            }
+        }
+        let mut touch = Touch::default();
+        for run in &newest {
+            touch.runs.insert(run.id);
+            touch.taken_up.insert(run.id, run.seq);
+            touch.gates.extend(run.accepted.concurrency.iter().map(|concurrency| concurrency.key.clone()));
+            touch.graphs.extend(planned(run));
+        }
+        if newest.is_empty() {
+            return Ok(());
+        }
+        self.publish_graphs(&touch.graphs).await?;
+        self.decide(touch, |yard, now, out| yard.restore(newest.clone(), now, out)).await
+    }
+
+    /// Graphs that only this process knew, for whoever starts the next child.
+    async fn publish_graphs(&self, definitions: &BTreeSet<Hash>) -> Result<(), StoreError> {
+        for definition in definitions {
+            if let Some(graph) = self.graphs.cached(*definition) {
+                self.graphs.publish(&graph.ir).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The archive refused a batch. If an event contradicts what is archived, its run is rebuilt from there, and so is
+    /// every run that changed together with it.
+    pub(crate) async fn diverged(&self, error: StoreError, entries: &[Entry]) -> Result<(), StoreError> {
+        let StoreError::Diverged { run, seq } = error else { return Err(error) };
+        let refused = |entry: &&Entry| entry.events.iter().any(|event| (event.run, event.seq) == (run, seq));
+        let Some(entry) = entries.iter().find(refused) else { return Err(error) };
+        tracing::warn!(%run, seq, "Redis contradicts the archive; the run is rebuilt");
+        self.forget(&entry.lives).await
+    }
+
+    /// Removes lives of runs, and takes the runs up from the archive if they have not ended there.
+    pub(crate) async fn forget(&self, lives: &HashMap<RunId, u64>) -> Result<(), StoreError> {
+        let keys = [self.keys.forgotten(), self.keys.runs(), self.keys.leases(), self.keys.timers()];
+        let mut args =
+            vec![self.keys.begin().to_owned(), FORGOTTEN.as_millis().to_string(), lives.len().to_string()];
+        for (run, life) in lives {
+            args.extend([run.to_string(), life.to_string()]);
+        }
+        self.client.run::<u32>(&scripts::FORGET, &keys, &args).await?;
+        let mut rebuilt = Vec::new();
+        for run in lives.keys() {
+            rebuilt.extend(self.rebuild(*run).await?);
+        }
+        self.take_up(rebuilt).await
+    }
+
+    /// A run from its history. None if it has ended, or if a graph is not known here: then the recovery pass does it.
+    async fn rebuild(&self, run: RunId) -> Result<Option<Run>, StoreError> {
+        let mut events: Vec<Event> = Vec::new();
+        loop {
+            let after = events.last().map_or(0, |event| event.seq);
+            let page = self.archive.events(run, after, PAGE).await?;
+            if page.is_empty() {
+                break;
+            }
+            events.extend(page);
+        }
+        let mut graphs: HashMap<Hash, Arc<Ir>> = HashMap::new();
+        for event in &events {
+            let definition = match &event.kind {
+                EventKind::RunAccepted(accepted) => accepted.definition,
+                EventKind::RunPatched(patched) => patched.definition,
+                _ => continue,
+            };
+            let Some(graph) = self.graphs.find(definition).await? else { return Ok(None) };
+            graphs.insert(definition, graph.ir.clone());
+        }
+        if events.is_empty() {
+            return Ok(None);
+        }
+        let replayed = Run::replay(&events, &|hash| graphs.get(&hash).cloned());
+        let run = replayed.map_err(|damaged| StoreError::Corrupt(damaged.to_string()))?;
+        Ok(Some(run).filter(|run| !run.is_ended()))
+    }
+}
+
+/// Graphs of children that are still to be started.
+fn planned(run: &Run) -> impl Iterator<Item = Hash> {
+    run.nodes.iter().filter_map(|node| match node.wait.as_deref() {
+        Some(Waiting::Children(children)) => Some(children.plan.definition),
+        Some(Waiting::For(WaitFor::Children(plan))) => Some(plan.definition),
+        _ => None,
+    })
+}
+
+/// Runs with those that they started, in the order in which the eldest came.
+fn families(runs: Vec<Run>) -> Vec<Vec<Run>> {
+    let parents: HashMap<RunId, RunId> =
+        runs.iter().filter_map(|run| Some((run.id, run.accepted.parent.as_ref()?.run))).collect();
+    let eldest = |mut id: RunId| {
+        while let Some(parent) = parents.get(&id) {
+            id = *parent;
+        }
+        id
+    };
+    let mut families: Vec<Vec<Run>> = Vec::new();
+    let mut places: HashMap<RunId, usize> = HashMap::new();
+    for run in runs {
+        let place = *places.entry(eldest(run.id)).or_insert(families.len());
+        if place == families.len() {
+            families.push(Vec::new());
+        }
+        families[place].push(run);
+    }
+    families
+}

@@ -1,0 +1,94 @@
+//! The scripts, as Redis runs them: one command a file, helpers from `includes/` put in where they are named.
+
+use std::sync::LazyLock;
+
+/// A script with its includes put in, named by the hash of its text: two releases can share one server.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) text: String,
+    pub(crate) hash: String,
+}
+
+const INCLUDES: &[(&str, &str)] = &[
+    ("arguments", include_str!("scripts/includes/arguments.lua")),
+    ("claim", include_str!("scripts/includes/claim.lua")),
+    ("clock", include_str!("scripts/includes/clock.lua")),
+    ("events", include_str!("scripts/includes/events.lua")),
+    ("keys", include_str!("scripts/includes/keys.lua")),
+    ("nodes", include_str!("scripts/includes/nodes.lua")),
+    ("queues", include_str!("scripts/includes/queues.lua")),
+    ("runs", include_str!("scripts/includes/runs.lua")),
+    ("settle", include_str!("scripts/includes/settle.lua")),
+];
+
+impl Script {
+    fn new(source: &str) -> Self {
+        let text = expand(source);
+        let hash = redis::Script::new(&text).get_hash().to_owned();
+        Self { text, hash }
+    }
+}
+
+/// Puts the text of an include in place of each line `--#include name`.
+fn expand(source: &str) -> String {
+    let mut text = String::new();
+    for line in source.lines() {
+        let named = line.strip_prefix("--#include ").map(str::trim);
+        match named.and_then(|name| INCLUDES.iter().find(|(known, _)| *known == name)) {
+            Some((_, include)) => text.push_str(include.trim_end()),
+            None => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text
+}
+
+macro_rules! scripts {
+    ($($name:ident = $file:literal;)*) => {
+        $(pub(crate) static $name: LazyLock<Script> =
+            LazyLock::new(|| Script::new(include_str!(concat!("scripts/", $file, ".lua"))));)*
+
+        /// Every script with its name, for the tests.
+        #[cfg(test)]
+        pub(crate) fn all() -> Vec<(&'static str, &'static Script)> {
+            vec![$(($file, &*$name)),*]
+        }
+    };
+}
+
+scripts! {
+    COMMIT = "commit";
+    DUE = "due";
+    FORGET = "forget";
+    HEARTBEAT = "heartbeat";
+    LOAD = "load";
+    RESERVE = "reserve";
+    SHIP_DONE = "ship_done";
+    SHIP_NEXT = "ship_next";
+    STEP = "step";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Redis really runs, reviewed as a diff.
+    #[test]
+    fn the_texts_are_those_of_the_snapshots() {
+        for (name, script) in all() {
+            assert!(!script.text.contains("--#include"), "{name} names an include that is not there");
+            insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+                insta::assert_snapshot!(name, script.text);
+            });
+        }
+    }
+
+    #[test]
+    fn every_script_says_what_it_takes_and_gives() {
+        for (name, script) in all() {
+            for part in ["-- KEYS", "-- ARGV", "-- Returns"] {
+                assert!(script.text.contains(part), "{name} does not say {part}");
+            }
+        }
+    }
+}

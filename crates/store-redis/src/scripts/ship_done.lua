@@ -1,0 +1,32 @@
+-- ship_done: what was read is archived. Trims the outbox, tells those who follow, and removes runs whose end is kept.
+--
+-- KEYS  lock, outbox, runs
+-- ARGV  beginning of all names, fencing number, id of the last entry, how long ended idempotency keys last in ms,
+--       whether to let go of the lock (1 or 0), number of runs, each: id, life, seq, ended (1 or 0)
+-- Returns 1, or 0 when somebody else ships by now and nothing was done
+-- Events: publishes {"seq":…,"ended":…} on run:{id} of each
+--#include arguments
+local begin = arg()
+--#include keys
+if redis.call('HGET', KEYS[1], 'fence') ~= arg() then return 0 end
+local last, key_memory, let_go = arg(), arg(), arg()
+if last ~= '' then
+  local ms, n = string.match(last, '^(%d+)-(%d+)$')
+  redis.call('XTRIM', KEYS[2], 'MINID', '=', ms .. '-' .. string.format('%.0f', tonumber(n) + 1))
+end
+
+for _ = 1, tonumber(arg()) do
+  local id, life, seq, ended = arg(), arg(), arg(), arg()
+  if ended == '1' then
+    local run = redis.call('HMGET', run_key(id), 'life', 'phase', 'idem')
+    -- A run that was taken up again meanwhile stays.
+    if run[1] == life and run[2] == 'ended' then
+      redis.call('UNLINK', run_key(id), dag_key(id), context_key(id))
+      redis.call('SREM', KEYS[3], id)
+      if run[3] then redis.call('PEXPIRE', begin .. 'idempotency:' .. run[3], key_memory) end
+    end
+  end
+  redis.call('PUBLISH', run_key(id), '{"seq":' .. seq .. ',"ended":' .. (ended == '1' and 'true' or 'false') .. '}')
+end
+if let_go == '1' then redis.call('DEL', KEYS[1]) end
+return 1

@@ -1,0 +1,227 @@
+//! [`HotStore`] over Redis.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use switchyard_core::ir::Ir;
+use switchyard_core::run::{ClaimRef, Progress, Run, Settled, Settlement, Task};
+use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want};
+use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
+use switchyard_store::{Archive, Change, Clock, HotStore, Size, StoreError, Unfinished};
+use tokio::sync::{Mutex as Turns, watch};
+use tokio::task::AbortHandle;
+
+use crate::client::Client;
+use crate::graphs::Graphs;
+use crate::keys::Keys;
+use crate::listen::{Listener, Waiters};
+use crate::rare::Touch;
+
+/// Where Redis is, and how it is used.
+#[derive(Clone, Debug)]
+pub struct RedisSettings {
+    /// `redis://`, `rediss://` (TLS) or `redis+unix://`, with user and password if the server wants them.
+    pub url: String,
+    /// What every name in Redis begins with.
+    pub prefix: String,
+    pub limits: Limits,
+    /// Instead of the server's time. For tests.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+impl RedisSettings {
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), prefix: String::new(), limits: Limits::default(), clock: None }
+    }
+}
+
+/// The hot store in Redis. Any number of processes share one.
+pub struct RedisStore {
+    pub(crate) client: Client,
+    pub(crate) keys: Keys,
+    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) limits: Limits,
+    pub(crate) graphs: Graphs,
+    /// The graphs that runs claimed here are on, as far as is known.
+    pub(crate) on: Mutex<HashMap<RunId, Hash>>,
+    /// Those of this process who want to change the same runs.
+    pub(crate) turns: Turns<()>,
+    /// One pass at a time ships from this process.
+    pub(crate) shipping: Turns<()>,
+    pub(crate) name: String,
+    pub(crate) waiters: Arc<Waiters>,
+    clock: Option<Arc<dyn Clock>>,
+    listening: AbortHandle,
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore").field("client", &self.client).finish_non_exhaustive()
+    }
+}
+
+impl Drop for RedisStore {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+impl RedisStore {
+    /// Connects. What the archive says is unfinished and Redis lacks is given to it by [`HotStore::restore`].
+    pub async fn open(settings: RedisSettings, archive: Arc<dyn Archive>) -> Result<Self, StoreError> {
+        let client = Client::connect(&settings.url).await?;
+        let keys = Keys::new(&settings.prefix, 0, 1);
+        let waiters = Arc::new(Waiters::default());
+        let listener = Listener::new(client.clone(), keys.clone(), archive.clone(), waiters.clone());
+        Ok(Self {
+            graphs: Graphs::new(client.clone(), keys.clone()),
+            listening: tokio::spawn(listener.listen_forever()).abort_handle(),
+            name: format!("{:016x}", rand::random::<u64>()),
+            on: Mutex::new(HashMap::new()),
+            turns: Turns::new(()),
+            shipping: Turns::new(()),
+            limits: settings.limits,
+            clock: settings.clock,
+            client,
+            keys,
+            archive,
+            waiters,
+        })
+    }
+
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// The time to tell a script; empty for the server's own.
+    pub(crate) fn time(&self) -> String {
+        self.clock.as_ref().map_or_else(String::new, |clock| clock.now().as_millis().to_string())
+    }
+}
+
+#[async_trait]
+impl HotStore for RedisStore {
+    async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
+        self.graphs.learn(ir).await
+    }
+
+    async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError> {
+        self.take_in(run).await
+    }
+
+    async fn step(
+        &self,
+        settlements: Vec<Settlement>,
+        want: &Want,
+    ) -> Result<(Vec<Settled>, Vec<Task>), StoreError> {
+        self.settle_and_claim(settlements, want).await
+    }
+
+    async fn work_ready(&self, want: &Want) {
+        self.wait_for_work(want).await;
+    }
+
+    async fn heartbeat(
+        &self,
+        claims: &[ClaimRef],
+        lease: Option<Duration>,
+    ) -> Result<Vec<Standing>, StoreError> {
+        self.keep_claims(claims, lease).await
+    }
+
+    async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<Settled, StoreError> {
+        let say = |yard: &mut switchyard_core::yard::Yard, now, out: &mut Vec<_>| {
+            yard.progress(claim, progress.clone(), now, out)
+        };
+        Ok(self.decide(Touch::run(claim.run), say).await??)
+    }
+
+    async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError> {
+        let mut touch = Touch::run(run);
+        if let Command::Patch { patched, .. } = &command {
+            touch.graphs.insert(patched.definition);
+        }
+        let carry_out = |yard: &mut switchyard_core::yard::Yard, now, out: &mut Vec<_>| {
+            yard.command(run, command.clone(), now, out)
+        };
+        match self.decide(touch, carry_out).await? {
+            Some(answer) => Ok(answer?),
+            None => {
+                // It may have ended a moment ago: whoever looks it up in the archive now must find that.
+                self.in_flight(run).await?;
+                Err(StoreError::UnknownRun(run))
+            }
+        }
+    }
+
+    async fn run_of_approval(&self, approval: &ApprovalId) -> Result<Option<RunId>, StoreError> {
+        let run: Option<String> =
+            self.client.query(redis::cmd("HGET").arg(self.keys.approval(approval)).arg("run_id")).await?;
+        Ok(run.and_then(|run| run.parse().ok()))
+    }
+
+    async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError> {
+        self.take_up(runs).await
+    }
+
+    async fn lacking(&self, runs: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
+        self.find_lacking(runs).await
+    }
+
+    async fn archived(&self) -> Result<(), StoreError> {
+        self.catch_up().await
+    }
+
+    async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
+        self.fire_due().await
+    }
+
+    async fn timers_changed(&self) {
+        self.waiters.timers.notified().await;
+    }
+
+    async fn reclaim(&self) -> Result<usize, StoreError> {
+        self.reclaim_due().await
+    }
+
+    async fn in_flight(&self, run: RunId) -> Result<bool, StoreError> {
+        let phase: Option<String> =
+            self.client.query(redis::cmd("HGET").arg(self.keys.run(run)).arg("phase")).await?;
+        match phase.as_deref() {
+            None => Ok(false),
+            Some("ended") => {
+                self.catch_up().await?;
+                Ok(false)
+            }
+            Some(_) => Ok(true),
+        }
+    }
+
+    async fn snapshot(&self, run: RunId) -> Result<Option<Run>, StoreError> {
+        match self.read_run(run).await? {
+            None => Ok(None),
+            Some(found) if found.record.has_ended() => {
+                self.catch_up().await?;
+                Ok(None)
+            }
+            Some(found) => Ok(Some(self.stored(found).await?.berth.run)),
+        }
+    }
+
+    fn follow(&self, run: RunId) -> watch::Receiver<Change> {
+        self.waiters.follow(run)
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
+        self.depths().await
+    }
+
+    async fn size(&self) -> Result<Size, StoreError> {
+        let runs = self.client.query(redis::cmd("SCARD").arg(self.keys.runs())).await?;
+        let timers = self.client.query(redis::cmd("ZCARD").arg(self.keys.timers())).await?;
+        Ok(Size { runs, timers })
+    }
+}

@@ -1,0 +1,75 @@
+//! What is done to the stores.
+
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    Accept { graph: u8, key: Option<u8>, once: Option<u8>, deadline: bool },
+    Claim { max: u8, which: u8 },
+    Settle { which: Vec<(u8, How)>, claim: u8 },
+    SettleAgain { which: u8, how: How },
+    Heartbeat { which: u8 },
+    Say { which: u8, chunks: u8 },
+    Pass { seconds: u16 },
+    Cancel { run: u8, compensate: bool },
+    Pause { run: u8 },
+    Resume { run: u8 },
+    Signal { run: u8 },
+    Decide { approve: bool },
+    Patch { run: u8, what: u8 },
+    Retry { run: u8 },
+    Restart,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum How {
+    Succeed(u8),
+    Fail,
+    FailForGood,
+    Skip,
+    Sleep,
+    Ask,
+    Await,
+    Spawn(u8),
+    HandBack,
+    Cancelled,
+}
+
+fn how() -> impl Strategy<Value = How> {
+    prop_oneof![
+        9 => any::<u8>().prop_map(How::Succeed),
+        2 => Just(How::Fail),
+        1 => Just(How::FailForGood),
+        1 => Just(How::Skip),
+        1 => Just(How::Sleep),
+        1 => Just(How::Ask),
+        1 => Just(How::Await),
+        1 => (0u8..4).prop_map(How::Spawn),
+        2 => Just(How::HandBack),
+        1 => Just(How::Cancelled),
+    ]
+}
+
+pub(crate) fn op() -> impl Strategy<Value = Op> {
+    let accept = (any::<u8>(), prop::option::of(0u8..3), prop::option::weighted(0.2, 0u8..4), any::<u8>());
+    let settle = (prop::collection::vec((any::<u8>(), how()), 1..4), 0u8..3);
+    prop_oneof![
+        3 => accept.prop_map(|(graph, key, once, deadline)| {
+            Op::Accept { graph, key, once, deadline: deadline % 8 == 0 }
+        }),
+        6 => (1u8..4, any::<u8>()).prop_map(|(max, which)| Op::Claim { max, which }),
+        12 => settle.prop_map(|(which, claim)| Op::Settle { which, claim }),
+        2 => (any::<u8>(), how()).prop_map(|(which, how)| Op::SettleAgain { which, how }),
+        1 => any::<u8>().prop_map(|which| Op::Heartbeat { which }),
+        1 => (any::<u8>(), 0u8..3).prop_map(|(which, chunks)| Op::Say { which, chunks }),
+        3 => (0u16..40).prop_map(|seconds| Op::Pass { seconds }),
+        1 => (any::<u8>(), any::<bool>()).prop_map(|(run, compensate)| Op::Cancel { run, compensate }),
+        1 => any::<u8>().prop_map(|run| Op::Pause { run }),
+        1 => any::<u8>().prop_map(|run| Op::Resume { run }),
+        1 => any::<u8>().prop_map(|run| Op::Signal { run }),
+        1 => any::<bool>().prop_map(|approve| Op::Decide { approve }),
+        1 => (any::<u8>(), any::<u8>()).prop_map(|(run, what)| Op::Patch { run, what }),
+        1 => any::<u8>().prop_map(|run| Op::Retry { run }),
+        1 => Just(Op::Restart),
+    ]
+}

@@ -1,0 +1,493 @@
+//! A yard and two stores that are given the same.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_archive::DataFolder;
+use switchyard_core::error::NodeError;
+use switchyard_core::ir::Ir;
+use switchyard_core::ir::sketch::Sketch;
+use switchyard_core::run::*;
+use switchyard_core::yard::*;
+use switchyard_core::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp};
+use switchyard_store::{Archive, Clock, HotStore, ManualClock, StoreError};
+use switchyard_store_memory::MemoryStore;
+use switchyard_store_redis::{RedisSettings, RedisStore};
+use switchyard_test_servers::redis::Redis;
+use tempfile::TempDir;
+
+use crate::ops::{How, Op};
+
+const LEASE: Duration = Duration::from_secs(30);
+
+pub(crate) struct World {
+    server: &'static Redis,
+    yard: Yard,
+    stores: Vec<Side>,
+    clock: ManualClock,
+    histories: HashMap<RunId, Vec<Event>>,
+    irs: HashMap<Hash, Arc<Ir>>,
+    order: Vec<RunId>,
+    graphs: Vec<Sketch>,
+    drawn: HashMap<RunId, Sketch>,
+    held: Vec<ClaimRef>,
+    settled: Vec<ClaimRef>,
+    approvals: Vec<ApprovalId>,
+    counter: u64,
+}
+
+/// A store with an archive of its own.
+struct Side {
+    name: &'static str,
+    hot: Arc<dyn HotStore>,
+    archive: Arc<dyn Archive>,
+    _folder: TempDir,
+}
+
+/// Where files are not synced to a disk, if there is such a place: these tests are not about the disk.
+fn quick_folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder")
+}
+
+fn archive() -> (Arc<dyn Archive>, TempDir) {
+    let folder = quick_folder();
+    let data = DataFolder::open(folder.path()).expect("a data folder");
+    (Arc::new(data.archive().expect("an archive")), folder)
+}
+
+impl World {
+    pub(crate) async fn new(server: &'static Redis, graphs: Vec<Sketch>) -> Self {
+        let mut world = Self {
+            server,
+            yard: Yard::new(Limits::default()),
+            stores: Vec::new(),
+            clock: ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000)),
+            histories: HashMap::new(),
+            irs: HashMap::new(),
+            order: Vec::new(),
+            graphs: Vec::new(),
+            drawn: HashMap::new(),
+            held: Vec::new(),
+            settled: Vec::new(),
+            approvals: Vec::new(),
+            counter: 0,
+        };
+        for name in ["memory", "redis"] {
+            let (archive, folder) = archive();
+            let hot = world.open(name, archive.clone()).await;
+            world.stores.push(Side { name, hot, archive, _folder: folder });
+        }
+        for graph in &graphs {
+            world.learn(graph.ir()).await;
+        }
+        world.learn(Sketch::chain(2).ir()).await;
+        world.graphs = graphs;
+        world
+    }
+
+    async fn open(&self, name: &str, archive: Arc<dyn Archive>) -> Arc<dyn HotStore> {
+        let clock = Arc::new(self.clock.clone());
+        if name == "memory" {
+            return Arc::new(MemoryStore::new(archive, clock, Limits::default()));
+        }
+        let client = redis::Client::open(self.server.url()).expect("an address");
+        let mut connection = client.get_connection().expect("Redis answers");
+        redis::cmd("FLUSHALL").exec(&mut connection).expect("flushed");
+        let settings = RedisSettings { clock: Some(clock), ..RedisSettings::new(self.server.url()) };
+        Arc::new(RedisStore::open(settings, archive).await.expect("Redis answers"))
+    }
+
+    async fn learn(&mut self, ir: Arc<Ir>) {
+        self.irs.insert(ir.hash, ir.clone());
+        for side in &self.stores {
+            side.hot.learn(ir.clone()).await.expect("learnt");
+        }
+        self.yard.learn(ir);
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    fn fresh_run(&mut self) -> RunId {
+        let random = self.fresh();
+        RunId::new(self.now(), random, 0)
+    }
+
+    fn pick(&self, which: u8) -> Option<RunId> {
+        (!self.order.is_empty()).then(|| self.order[usize::from(which) % self.order.len()])
+    }
+
+    pub(crate) async fn act(&mut self, op: &Op) {
+        let mut out = Vec::new();
+        self.perform(op, &mut out).await;
+        let mut touched: Vec<RunId> = out.iter().map(|event| event.run).collect();
+        touched.sort();
+        touched.dedup();
+        for event in out {
+            if event.seq == 1 {
+                self.order.push(event.run);
+            }
+            if let EventKind::NodeWaiting { on: WaitFor::Approval(request), .. } = &event.kind {
+                self.approvals.push(request.approval.clone());
+            }
+            self.histories.entry(event.run).or_default().push(event);
+        }
+        for run in touched {
+            self.compare_run(run, op).await;
+        }
+    }
+
+    async fn compare_run(&self, id: RunId, op: &Op) {
+        let expected = self.yard.run(id);
+        for side in &self.stores {
+            let found = side.hot.snapshot(id).await.expect("answered");
+            assert_eq!(found.as_ref(), expected, "{} differs about {id} after {op:?}", side.name);
+        }
+    }
+
+    /// I6: what was archived is what happened, everywhere.
+    pub(crate) async fn compare_histories(&self) {
+        for side in &self.stores {
+            side.hot.archived().await.expect("archived");
+            for (run, expected) in &self.histories {
+                let found = side.archive.events(*run, 0, 100_000).await.expect("read");
+                assert_eq!(found, *expected, "{} has another history of {run}", side.name);
+            }
+        }
+    }
+
+    /// The same question to every store, which must answer as the yard did.
+    async fn ask<R: Debug, F: Future<Output = R>>(&self, expected: &R, ask: impl Fn(Arc<dyn HotStore>) -> F) {
+        for side in &self.stores {
+            let found = ask(side.hot.clone()).await;
+            assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{} answers differently", side.name);
+        }
+    }
+
+    async fn perform(&mut self, op: &Op, out: &mut Vec<Event>) {
+        match op {
+            Op::Accept { graph, key, once, deadline } => {
+                self.accept(*graph, *key, *once, *deadline, out).await;
+            }
+            Op::Claim { max, which } => self.step(Vec::new(), want(*max, *which), out).await,
+            Op::Settle { which, claim } => {
+                let settlements = self.settlements(which);
+                self.step(settlements, want(*claim, 0), out).await;
+            }
+            Op::SettleAgain { which, how } => {
+                if self.settled.is_empty() {
+                    return;
+                }
+                let claim = self.settled[usize::from(*which) % self.settled.len()].clone();
+                let outcome = self.outcome(*how);
+                self.step(vec![Settlement { claim, outcome }], want(0, 0), out).await;
+            }
+            Op::Heartbeat { which } => self.heartbeat(*which).await,
+            Op::Say { which, chunks } => self.say(*which, *chunks, out).await,
+            Op::Pass { seconds } => self.pass(*seconds, out).await,
+            Op::Cancel { run, compensate } => {
+                let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: *compensate };
+                self.command(*run, cancel, out).await;
+            }
+            Op::Pause { run } => self.command(*run, Command::Pause { by: "me".into() }, out).await,
+            Op::Resume { run } => self.command(*run, Command::Resume { by: "me".into() }, out).await,
+            Op::Signal { run } => {
+                let payload = Payload::from_value(&serde_json::json!({"n": self.counter}));
+                self.command(*run, Command::Signal { name: "go".into(), payload }, out).await;
+            }
+            Op::Decide { approve } => self.decide(*approve, out).await,
+            Op::Patch { run, what } => self.patch(*run, *what, out).await,
+            Op::Retry { run } => self.retry(*run, out).await,
+            Op::Restart => self.restart(out).await,
+        }
+    }
+
+    async fn accept(
+        &mut self,
+        graph: u8,
+        key: Option<u8>,
+        once: Option<u8>,
+        deadline: bool,
+        out: &mut Vec<Event>,
+    ) {
+        let sketch = self.graphs[usize::from(graph) % self.graphs.len()].clone();
+        let (id, ir) = (self.fresh_run(), sketch.ir());
+        let input = Payload::from_value(&serde_json::json!({"n": self.counter}));
+        let accepted = Accepted {
+            concurrency: key
+                .map(|key| Concurrency { key: format!("key{}", key % 2).into(), limit: 1 + u32::from(key) }),
+            idempotency: once.and_then(|once| self.unused(once)),
+            deadline: deadline.then(|| self.now().plus(Duration::from_secs(50))),
+            ..Accepted::plain("sketch".into(), ir.hash, input)
+        };
+        self.drawn.insert(id, sketch);
+        let new = NewRun { id, accepted };
+        let expected = self.yard.accept(new.clone(), self.now(), out).map_err(StoreError::from);
+        self.ask(&expected, |hot| {
+            let new = new.clone();
+            async move { hot.accept(new).await }
+        })
+        .await;
+    }
+
+    /// Keys of runs that have ended are answered by the archive, before a store is asked.
+    fn unused(&self, once: u8) -> Option<Idempotency> {
+        let key: Arc<str> = format!("once{}", once % 2).into();
+        let used = self.histories.iter().any(|(run, history)| {
+            let had = matches!(&history[0].kind,
+                EventKind::RunAccepted(accepted) if accepted.idempotency.as_ref().is_some_and(|i| i.key == key));
+            had && self.yard.run(*run).is_none()
+        });
+        (!used).then(|| Idempotency { key, body: Hash::of(&[once]) })
+    }
+
+    /// Takes them out of what is held. The same claim may be settled twice in one call.
+    fn settlements(&mut self, which: &[(u8, How)]) -> Vec<Settlement> {
+        let mut settlements = Vec::new();
+        for (which, how) in which {
+            if self.held.is_empty() {
+                break;
+            }
+            let place = usize::from(*which) % self.held.len();
+            let claim = self.held.swap_remove(place);
+            self.settled.push(claim.clone());
+            let outcome = self.outcome(*how);
+            settlements.push(Settlement { claim: claim.clone(), outcome });
+            if which % 16 == 0 {
+                let outcome = self.outcome(How::Succeed(1));
+                settlements.push(Settlement { claim, outcome });
+            }
+        }
+        settlements
+    }
+
+    async fn step(&mut self, settlements: Vec<Settlement>, want: Want, out: &mut Vec<Event>) {
+        let now = self.now();
+        let settled: Vec<Settled> =
+            settlements.iter().map(|settlement| self.yard.settle(settlement.clone(), now, out)).collect();
+        let tasks = self.yard.claim(&want, now, out);
+        self.held.extend(tasks.iter().map(claim_of));
+        let expected = Ok::<_, StoreError>((settled, tasks));
+        self.ask(&expected, |hot| {
+            let (settlements, want) = (settlements.clone(), want.clone());
+            async move { hot.step(settlements, &want).await }
+        })
+        .await;
+    }
+
+    async fn heartbeat(&mut self, which: u8) {
+        let now = self.now();
+        let known: Vec<ClaimRef> = self.held.iter().chain(&self.settled).cloned().collect();
+        if known.is_empty() {
+            return;
+        }
+        let claims: Vec<ClaimRef> = vec![known[usize::from(which) % known.len()].clone()];
+        let lease = Some(LEASE);
+        let standing: Vec<_> = claims.iter().map(|claim| self.yard.heartbeat(claim, lease, now)).collect();
+        self.ask(&Ok::<_, StoreError>(standing), |hot| {
+            let claims = claims.clone();
+            async move { hot.heartbeat(&claims, lease).await }
+        })
+        .await;
+    }
+
+    async fn say(&mut self, which: u8, chunks: u8, out: &mut Vec<Event>) {
+        let known: Vec<ClaimRef> = self.held.iter().chain(&self.settled).cloned().collect();
+        if known.is_empty() {
+            return;
+        }
+        let claim = known[usize::from(which) % known.len()].clone();
+        let progress = match chunks {
+            0 => Progress::Checkpoint(Payload::from_value(&serde_json::json!({"at": which}))),
+            n => Progress::Chunks(vec![Payload::null(); usize::from(n)]),
+        };
+        let said = self.yard.progress(&claim, progress.clone(), self.now(), out).map_err(StoreError::from);
+        self.ask(&said, |hot| {
+            let (claim, progress) = (claim.clone(), progress.clone());
+            async move { hot.progress(&claim, progress).await }
+        })
+        .await;
+    }
+
+    async fn pass(&mut self, seconds: u16, out: &mut Vec<Event>) {
+        self.clock.advance(Duration::from_secs(u64::from(seconds)));
+        let now = self.now();
+        let fired = (self.yard.fire_due(now, out), self.yard.next_timer());
+        self.ask(&Ok::<_, StoreError>(fired), |hot| async move { hot.fire_timers().await }).await;
+        let reclaimed = self.yard.reclaim(now, out);
+        self.ask(&Ok::<_, StoreError>(reclaimed), |hot| async move { hot.reclaim().await }).await;
+    }
+
+    async fn command(&mut self, run: u8, command: Command, out: &mut Vec<Event>) {
+        let Some(run) = self.pick(run) else { return };
+        self.give(run, command, out).await;
+    }
+
+    async fn give(&mut self, run: RunId, command: Command, out: &mut Vec<Event>) -> bool {
+        let expected = match self.yard.command(run, command.clone(), self.now(), out) {
+            None => Err(StoreError::UnknownRun(run)),
+            Some(answer) => answer.map_err(StoreError::from),
+        };
+        self.ask(&expected, |hot| {
+            let command = command.clone();
+            async move { hot.command(run, command).await }
+        })
+        .await;
+        expected.is_ok()
+    }
+
+    async fn decide(&mut self, approve: bool, out: &mut Vec<Event>) {
+        let Some(approval) = self.approvals.pop() else { return };
+        let run = self.yard.run_of_approval(&approval);
+        self.ask(&Ok::<_, StoreError>(run), |hot| {
+            let approval = approval.clone();
+            async move { hot.run_of_approval(&approval).await }
+        })
+        .await;
+        let Some(run) = run else { return };
+        let decision = if approve { Decision::Approved } else { Decision::Rejected };
+        self.give(run, Command::Decide { approval, decision, by: "me".into(), comment: "".into() }, out)
+            .await;
+    }
+
+    async fn patch(&mut self, run: u8, what: u8, out: &mut Vec<Event>) {
+        let Some(id) = self.pick(run) else { return };
+        let (Some(sketch), Some(state)) = (self.drawn.get(&id), self.yard.run(id)) else { return };
+        let (mut sketch, version) = (sketch.clone(), state.version);
+        let target = usize::from(what / 4) % sketch.nodes.len();
+        match what % 4 {
+            0 | 1 => {
+                let (fresh, need) = (format!("p{}", self.counter + 1), sketch.nodes[target].id.clone());
+                sketch = sketch.node(&fresh, &[&need]);
+                self.fresh();
+            }
+            2 => sketch.nodes[target].max_attempts += 1,
+            _ => drop(sketch.nodes[target].needs.pop()),
+        }
+        let ir = sketch.ir();
+        self.learn(ir.clone()).await;
+        let patched = Patched {
+            patch: PatchId::new(format!("patch_{}", self.fresh())),
+            version: 0,
+            definition: ir.hash,
+            author: "me".into(),
+            reason: "".into(),
+            ops: Payload::null(),
+            diff: Vec::new(),
+            undoes: None,
+        };
+        // Now and then made for a version that is not the newest.
+        let seen = if what == 255 { version + 1 } else { version };
+        if self.give(id, Command::Patch { seen, patched: Box::new(patched) }, out).await {
+            self.drawn.insert(id, sketch);
+        }
+    }
+
+    fn replay(&self, id: RunId) -> Run {
+        Run::replay(&self.histories[&id], &|hash| self.irs.get(&hash).cloned()).expect("the history is whole")
+    }
+
+    async fn retry(&mut self, run: u8, out: &mut Vec<Event>) {
+        let Some(id) = self.pick(run) else { return };
+        if self.yard.run(id).is_some() {
+            return;
+        }
+        let ended = self.replay(id);
+        if ended.accepted.parent.is_some() {
+            return;
+        }
+        self.yard.restore(vec![ended.clone()], self.now(), out);
+        self.ask(&Ok::<_, StoreError>(()), |hot| {
+            let ended = ended.clone();
+            async move { hot.restore(vec![ended]).await }
+        })
+        .await;
+        self.give(id, Command::Retry { by: "me".into() }, out).await;
+    }
+
+    /// Everything in flight is lost; all that is left is the archives.
+    async fn restart(&mut self, out: &mut Vec<Event>) {
+        self.compare_histories().await;
+        let runs: Vec<Run> =
+            self.order.iter().map(|id| self.replay(*id)).filter(|run| !run.is_ended()).collect();
+        self.yard = Yard::new(Limits::default());
+        for ir in self.irs.values() {
+            self.yard.learn(ir.clone());
+        }
+        for i in 0..self.stores.len() {
+            let side = &self.stores[i];
+            let hot = self.open(side.name, side.archive.clone()).await;
+            for ir in self.irs.values() {
+                hot.learn(ir.clone()).await.expect("learnt");
+            }
+            self.stores[i].hot = hot;
+        }
+        self.yard.restore(runs.clone(), self.now(), out);
+        self.ask(&Ok::<_, StoreError>(()), |hot| {
+            let runs = runs.clone();
+            async move { hot.restore(runs).await }
+        })
+        .await;
+        self.settled.append(&mut self.held);
+    }
+
+    fn outcome(&mut self, how: How) -> TaskOutcome {
+        let later = self.now().plus(Duration::from_secs(20));
+        match how {
+            How::Succeed(n) => TaskOutcome::Succeeded(Payload::from_value(&serde_json::json!({"n": n}))),
+            How::Fail => TaskOutcome::Failed(NodeError::retryable("oops", "it failed")),
+            How::FailForGood => TaskOutcome::Failed(NodeError::permanent("oops", "it \"failed\"")),
+            How::Skip => TaskOutcome::Skipped(SkipReason::Condition),
+            How::Sleep => TaskOutcome::Waiting(WaitFor::Timer { until: later }),
+            How::Ask => TaskOutcome::Waiting(WaitFor::Approval(Box::new(ApprovalRequest {
+                approval: ApprovalId::new(format!("appr_{}", self.fresh())),
+                approver: None,
+                prompt: None,
+                payload: Payload::null(),
+                timeout_at: self.counter.is_multiple_of(2).then_some(later),
+                on_timeout: ApprovalTimeout::Reject,
+            }))),
+            How::Await => TaskOutcome::Waiting(WaitFor::Signal {
+                name: "go".into(),
+                timeout_at: self.counter.is_multiple_of(2).then_some(later),
+                on_timeout: SignalTimeout::Continue,
+            }),
+            How::Spawn(children) => {
+                let children =
+                    (0..children).map(|_| ChildSpec { run: self.fresh_run(), input: Payload::null() });
+                TaskOutcome::Waiting(WaitFor::Children(Box::new(ChildrenPlan {
+                    workflow: "child".into(),
+                    children: children.collect(),
+                    definition: Sketch::chain(2).ir().hash,
+                    concurrency: 2,
+                    stop_on_failure: self.counter.is_multiple_of(2),
+                    timeout_at: self.counter.is_multiple_of(3).then_some(later),
+                })))
+            }
+            How::HandBack => TaskOutcome::HandedBack,
+            How::Cancelled => TaskOutcome::Cancelled,
+        }
+    }
+}
+
+fn want(max: u8, which: u8) -> Want {
+    let queues: &[&str] = match which % 3 {
+        0 => &["work", "other"],
+        1 => &["o*", "work"],
+        _ => &["*"],
+    };
+    let queues = queues.iter().map(|&queue| queue.into()).collect();
+    Want { worker: "w \"1\"".into(), queues, max: usize::from(max), lease: Some(LEASE) }
+}
+
+fn claim_of(task: &Task) -> ClaimRef {
+    ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim }
+}

@@ -1,0 +1,95 @@
+//! `docs/keys.md` names every key that is found in a Redis that was used.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_archive::DataFolder;
+use switchyard_core::ir::sketch::Sketch;
+use switchyard_core::run::{
+    Accepted, ApprovalRequest, ApprovalTimeout, ClaimRef, Concurrency, Idempotency, Settlement, TaskOutcome,
+    WaitFor,
+};
+use switchyard_core::yard::{NewRun, Want};
+use switchyard_core::{ApprovalId, Payload, RunId, Timestamp};
+use switchyard_store::HotStore;
+use switchyard_store_redis::{RedisSettings, RedisStore};
+use switchyard_test_servers::redis::Redis;
+
+const PAGE: &str = include_str!("../../../docs/keys.md");
+
+/// Uses everything that makes a key.
+async fn use_it(server: &Redis) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = DataFolder::open(folder.path()).expect("a data folder");
+    let archive = Arc::new(data.archive().expect("an archive"));
+    let store = RedisStore::open(RedisSettings::new(server.url()), archive).await.expect("Redis answers");
+    let ir = Sketch::new()
+        .node("a", &[])
+        .node("b", &[])
+        .with(|b| b.priority = 1)
+        .node("c", &[])
+        .with(|c| c.priority = 9)
+        .ir();
+    store.learn(ir.clone()).await.expect("learnt");
+    for serial in 0..2 {
+        let accepted = Accepted {
+            concurrency: Some(Concurrency { key: "tenant".into(), limit: 1 }),
+            idempotency: Some(Idempotency { key: format!("order-{serial}").into(), body: ir.hash }),
+            deadline: Some(Timestamp::from_millis(i64::MAX / 4_000)),
+            ..Accepted::plain("w".into(), ir.hash, Payload::null())
+        };
+        let id = RunId::new(Timestamp::from_millis(1), serial, 0);
+        store.accept(NewRun { id, accepted }).await.expect("accepted");
+    }
+    let lease = Some(Duration::from_secs(600));
+    let want = Want { worker: "w".into(), queues: ["work".into()].into(), max: 2, lease };
+    let tasks = store.step(Vec::new(), &want).await.expect("claimed").1;
+    let request = ApprovalRequest {
+        approval: ApprovalId::new("appr_1"),
+        approver: Some("me".into()),
+        prompt: None,
+        payload: Payload::null(),
+        timeout_at: None,
+        on_timeout: ApprovalTimeout::Reject,
+    };
+    let claim = ClaimRef { run: tasks[0].run, node: tasks[0].node.clone(), claim: tasks[0].claim };
+    let outcome = TaskOutcome::Waiting(WaitFor::Approval(Box::new(request)));
+    let nothing = Want::nothing("w".into());
+    store.step(vec![Settlement { claim, outcome }], &nothing).await.expect("settled");
+    store.archived().await.expect("archived");
+    store.step(Vec::new(), &want).await.expect("claimed");
+}
+
+/// The pattern that a key is documented as.
+fn pattern(key: &str) -> String {
+    let fixed =
+        ["wf.tasks.", "wf.high.", "wf.low.", "run:", "dag:", "context:", "idempotency:", "approval:", "ir:"];
+    let names = ["type", "type", "type", "run", "run", "run", "key", "approval", "hash"];
+    let known = fixed.iter().zip(names).find(|(begin, _)| key.starts_with(**begin));
+    match known {
+        Some((begin, name)) => format!("`{begin}{{{name}}}`"),
+        None if key.starts_with("gate:") && key.ends_with(":line") => "`gate:{key}:line`".to_owned(),
+        None if key.starts_with("gate:") => "`gate:{key}`".to_owned(),
+        None => format!("`{key}`"),
+    }
+}
+
+#[tokio::test]
+async fn every_key_is_documented() {
+    let server = Redis::start();
+    use_it(&server).await;
+    let client = redis::Client::open(server.url()).expect("an address");
+    let mut connection = client.get_connection().expect("Redis answers");
+    let found: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).expect("answered");
+    assert!(found.len() >= 15, "too little was used: {found:?}");
+    for key in found {
+        assert!(PAGE.contains(&pattern(&key)), "{key} is not in docs/keys.md");
+    }
+    // What a run holds stays packed, which is where its small size comes from.
+    for hash in ["run", "dag"] {
+        let key = format!("{hash}:{}", RunId::new(Timestamp::from_millis(1), 0, 0));
+        let packed: String =
+            redis::cmd("OBJECT").arg("ENCODING").arg(key).query(&mut connection).expect("answered");
+        assert_eq!(packed, "listpack", "{hash}");
+    }
+}

@@ -1,0 +1,253 @@
+//! Redis loses what it had, or goes back to an earlier state: every run goes on, and nothing is skipped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_archive::DataFolder;
+use switchyard_core::ir::Ir;
+use switchyard_core::ir::sketch::Sketch;
+use switchyard_core::run::{
+    Accepted, ChildSpec, ChildrenPlan, ClaimRef, EventKind, Run, RunStatus, Settled, Settlement, Task,
+    TaskOutcome, WaitFor,
+};
+use switchyard_core::yard::{Acceptance, NewRun, Want};
+use switchyard_core::{Payload, RunId, Timestamp};
+use switchyard_store::{Archive, HotStore, StoreError};
+use switchyard_store_redis::{RedisSettings, RedisStore};
+use switchyard_test_servers::redis::Redis;
+use tempfile::TempDir;
+
+struct Scene {
+    server: Redis,
+    store: RedisStore,
+    archive: Arc<dyn Archive>,
+    irs: Vec<Arc<Ir>>,
+    serial: u64,
+    _folder: TempDir,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = DataFolder::open(folder.path()).expect("a data folder");
+        let archive: Arc<dyn Archive> = Arc::new(data.archive().expect("an archive"));
+        let server = Redis::start();
+        let settings = RedisSettings::new(server.url());
+        let store = RedisStore::open(settings, archive.clone()).await.expect("Redis answers");
+        let irs = vec![Sketch::chain(3).ir(), Sketch::chain(1).ir()];
+        for ir in &irs {
+            store.learn(ir.clone()).await.expect("learnt");
+        }
+        Self { server, store, archive, irs, serial: 0, _folder: folder }
+    }
+
+    fn fresh_run(&mut self) -> RunId {
+        self.serial += 1;
+        RunId::new(Timestamp::from_millis(1_700_000_000_000), self.serial, 0)
+    }
+
+    async fn start(&mut self) -> RunId {
+        let id = self.fresh_run();
+        let accepted = Accepted::plain("w".into(), self.irs[0].hash, Payload::null());
+        let answer = self.store.accept(NewRun { id, accepted }).await;
+        assert_eq!(answer, Ok(Acceptance::New(id)));
+        id
+    }
+
+    async fn claim(&self, max: usize) -> Vec<Task> {
+        let lease = Some(Duration::from_secs(30));
+        let want = Want { worker: "w".into(), queues: ["work".into()].into(), max, lease };
+        self.store.step(Vec::new(), &want).await.expect("claimed").1
+    }
+
+    async fn settle(&self, task: &Task, outcome: TaskOutcome) -> Settled {
+        let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
+        let want = Want::nothing("w".into());
+        self.store.step(vec![Settlement { claim, outcome }], &want).await.expect("settled").0[0]
+    }
+
+    async fn succeed(&self, task: &Task) -> Settled {
+        self.settle(task, TaskOutcome::Succeeded(Payload::null())).await
+    }
+
+    fn cli(&self, command: &[&str]) -> String {
+        let client = redis::Client::open(self.server.url()).expect("an address");
+        let mut connection = client.get_connection().expect("Redis answers");
+        let mut words = command.iter();
+        let mut call = redis::cmd(words.next().expect("a command"));
+        call.arg(words.copied().collect::<Vec<_>>());
+        format!("{:?}", call.query::<redis::Value>(&mut connection).expect("answered"))
+    }
+
+    /// The recovery pass, as the engine makes it.
+    async fn recover(&self) -> usize {
+        let unfinished = self.archive.unfinished().await.expect("answered");
+        let mut runs = Vec::new();
+        for id in self.store.lacking(&unfinished).await.expect("answered") {
+            let events = self.archive.events(id, 0, 10_000).await.expect("read");
+            let find = |hash| self.irs.iter().find(|ir| ir.hash == hash).cloned();
+            runs.push(Run::replay(&events, &find).expect("a whole history"));
+        }
+        let lacking = runs.len();
+        self.store.restore(runs).await.expect("restored");
+        lacking
+    }
+
+    /// Works until nothing is left, and sees that every run ended as it should.
+    async fn finish(&self, runs: &[RunId]) {
+        loop {
+            let tasks = self.claim(50).await;
+            if tasks.is_empty() {
+                break;
+            }
+            for task in &tasks {
+                self.succeed(task).await;
+            }
+        }
+        self.store.archived().await.expect("archived");
+        for run in runs {
+            let record = self.archive.run(*run).await.expect("answered").expect("archived");
+            assert_eq!(record.status, RunStatus::Succeeded, "{run}");
+            let events = self.archive.events(*run, 0, 10_000).await.expect("read");
+            assert!(events.iter().zip(1..).all(|(event, seq)| event.seq == seq), "gapless");
+            let ends = events.iter().filter(|event| matches!(event.kind, EventKind::RunEnded { .. }));
+            assert_eq!(ends.count(), 1);
+        }
+        assert_eq!(self.store.size().await.expect("answered").runs, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_flushed_redis_is_filled_again() {
+    let mut scene = Scene::new().await;
+    let mut runs = Vec::new();
+    for _ in 0..300 {
+        runs.push(scene.start().await);
+    }
+    let tasks = scene.claim(150).await;
+    for task in &tasks[..100] {
+        scene.succeed(task).await;
+    }
+    scene.store.archived().await.expect("archived");
+    let more = scene.claim(20).await;
+    scene.cli(&["FLUSHALL"]);
+    assert_eq!(scene.recover().await, 300);
+    assert_eq!(scene.recover().await, 0, "nothing is wrong any more");
+    assert_eq!(scene.succeed(&more[0]).await, Settled::Stale, "who held it was told nothing");
+    scene.finish(&runs).await;
+}
+
+#[tokio::test]
+async fn what_redis_forgot_is_done_again() {
+    let mut scene = Scene::new().await;
+    let run = scene.start().await;
+    let first = scene.claim(1).await.remove(0);
+    // What Redis has now is what it will have again: as if it had lost its last second.
+    scene.cli(&["SAVE"]);
+    assert_eq!(scene.succeed(&first).await, Settled::Applied);
+    let second = scene.claim(1).await.remove(0);
+    scene.succeed(&second).await;
+    scene.store.archived().await.expect("archived");
+    go_back(&mut scene).await;
+    // Before anybody has looked, a worker goes on with what is no longer true.
+    assert_eq!(scene.succeed(&first).await, Settled::Applied);
+    scene.store.archived().await.expect("the contradiction is found and the run is rebuilt");
+    let state = scene.store.snapshot(run).await.expect("answered").expect("in flight");
+    assert_eq!(state.seq, 5, "rebuilt from what the archive has: {state:?}");
+    assert_eq!(scene.recover().await, 0);
+    scene.finish(&[run]).await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_behind_is_rebuilt() {
+    let mut scene = Scene::new().await;
+    let (behind, same) = (scene.start().await, scene.start().await);
+    scene.store.archived().await.expect("archived");
+    scene.cli(&["SAVE"]);
+    let task = scene.claim(1).await.remove(0);
+    scene.succeed(&task).await;
+    scene.store.archived().await.expect("archived");
+    go_back(&mut scene).await;
+    assert_eq!(scene.recover().await, 1, "only the one that went on");
+    assert_eq!(&*scene.claim(9).await.iter().map(|task| &*task.node).collect::<Vec<_>>().join(" "), "n0 n1");
+    scene.cli(&["FLUSHALL"]);
+    scene.recover().await;
+    scene.finish(&[behind, same]).await;
+}
+
+/// Children and their parent changed together, and come back together.
+#[tokio::test]
+async fn families_come_back_whole() {
+    let mut scene = Scene::new().await;
+    let run = scene.start().await;
+    let task = scene.claim(1).await.remove(0);
+    let children: Vec<RunId> = (0..3).map(|_| scene.fresh_run()).collect();
+    let plan = ChildrenPlan {
+        workflow: "child".into(),
+        definition: scene.irs[1].hash,
+        children: children.iter().map(|run| ChildSpec { run: *run, input: Payload::null() }).collect(),
+        concurrency: 2,
+        stop_on_failure: true,
+        timeout_at: None,
+    };
+    scene.settle(&task, TaskOutcome::Waiting(WaitFor::Children(Box::new(plan)))).await;
+    let first = scene.claim(1).await.remove(0);
+    scene.succeed(&first).await;
+    scene.store.archived().await.expect("archived");
+    scene.cli(&["FLUSHALL"]);
+    assert_eq!(scene.recover().await, 3, "the parent, and two children");
+    let all: Vec<RunId> = children.into_iter().chain([run]).collect();
+    scene.finish(&all).await;
+}
+
+#[tokio::test]
+async fn redis_away_is_said_promptly_and_passes() {
+    let mut scene = Scene::new().await;
+    let run = scene.start().await;
+    scene.server.stop();
+    let away = scene.store.snapshot(run).await;
+    assert!(
+        matches!(&away, Err(StoreError::Unavailable(why)) if why.contains("does not answer")),
+        "{away:?}"
+    );
+    let id = scene.fresh_run();
+    let accepted = Accepted::plain("w".into(), scene.irs[0].hash, Payload::null());
+    assert!(scene.store.accept(NewRun { id, accepted }).await.is_err());
+    assert_eq!(scene.archive.run(id).await, Ok(None), "what is refused is not archived");
+    scene.server.start_again();
+    scene.until_there().await;
+    scene.recover().await;
+    scene.finish(&[run]).await;
+}
+
+#[tokio::test]
+async fn who_waits_for_work_hears_of_it() {
+    let mut scene = Scene::new().await;
+    let want = Want { worker: "w".into(), queues: ["wo*".into()].into(), max: 1, lease: None };
+    scene.start().await;
+    scene.store.work_ready(&want).await;
+    scene.claim(1).await;
+    let id = scene.fresh_run();
+    let accepted = Accepted::plain("w".into(), scene.irs[0].hash, Payload::null());
+    let (_, accepted) =
+        tokio::join!(scene.store.work_ready(&want), scene.store.accept(NewRun { id, accepted }));
+    accepted.expect("accepted");
+    assert_eq!(scene.claim(1).await.len(), 1);
+}
+
+impl Scene {
+    async fn until_there(&self) {
+        while self.store.size().await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Redis comes back with the data of the last SAVE.
+async fn go_back(scene: &mut Scene) {
+    scene.server.crash();
+    let folder = scene.server.folder().to_owned();
+    std::fs::remove_dir_all(folder.join("appendonlydir")).expect("the newer file goes");
+    scene.server.start_from_dump();
+    scene.until_there().await;
+}

@@ -1,0 +1,127 @@
+//! A Redis of the test's own. It needs `redis-server` in the path: the Debian package `redis-server`.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
+
+const SCRIPT: &str = include_str!("redis.sh");
+
+/// A server on a Unix socket, stopped and removed when this is dropped or the process ends.
+#[derive(Debug)]
+pub struct Redis {
+    folder: TempDir,
+    /// None while it is stopped.
+    keeper: Option<Child>,
+}
+
+/// The server that all tests of this process share. Each takes a prefix of its own: [`fresh_prefix`].
+pub fn shared() -> &'static Redis {
+    static SHARED: OnceLock<Redis> = OnceLock::new();
+    SHARED.get_or_init(Redis::start)
+}
+
+/// What the keys of one test begin with.
+pub fn fresh_prefix() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("test{}:", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl Redis {
+    /// A server of its own, for a test that stops it, flushes it or measures it. With an append-only file, as in
+    /// production; synced every second.
+    pub fn start() -> Self {
+        let installed = Command::new("redis-server").arg("--version").output();
+        let installed = installed.is_ok_and(|done| done.status.success());
+        assert!(installed, "this test needs redis-server: install the Debian package `redis-server`");
+        let folder = tempfile::Builder::new().prefix("switchyard-redis-").tempdir().expect("a folder");
+        let mut server = Self { folder, keeper: None };
+        server.start_again();
+        server
+    }
+
+    /// Where it listens, for any client.
+    pub fn url(&self) -> String {
+        format!("redis+unix://{}", self.socket().display())
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("redis.sock")
+    }
+
+    /// Where its data is.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Ends it in order: what it has is written.
+    pub fn stop(&mut self) {
+        self.end("stop");
+    }
+
+    /// Ends it at once, as a crash does.
+    pub fn crash(&mut self) {
+        self.end("crash");
+    }
+
+    fn end(&mut self, how: &str) {
+        let Some(mut keeper) = self.keeper.take() else { return };
+        let mut stdin = keeper.stdin.take().expect("stdin is a pipe");
+        writeln!(stdin, "{how}").expect("the keeper listens");
+        keeper.wait().expect("the keeper ends");
+    }
+
+    /// Starts what was stopped, at the same place with the data that lies there.
+    pub fn start_again(&mut self) {
+        self.launch(&["--appendonly", "yes", "--appendfsync", "everysec"]);
+    }
+
+    /// Starts what was stopped with the data of the last `SAVE`, as a stale replica would have it.
+    pub fn start_from_dump(&mut self) {
+        self.launch(&["--appendonly", "no"]);
+    }
+
+    fn launch(&mut self, persistence: &[&str]) {
+        assert!(self.keeper.is_none(), "the server runs");
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(SCRIPT).arg("redis.sh").arg(self.folder.path()).arg("redis-server");
+        command.args(["--port", "0", "--save", ""]).args(persistence);
+        command.arg("--dir").arg(self.folder.path()).arg("--unixsocket").arg(self.socket());
+        // A group of its own: Ctrl-C is for the tests, which then take the server with them.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut keeper = command.spawn().expect("sh is there");
+        let log = keeper.stdout.take().expect("stdout is a pipe");
+        if let Err(log) = wait_until_ready(log) {
+            drop(keeper.stdin.take());
+            panic!("redis-server did not start:\n{log}");
+        }
+        self.keeper = Some(keeper);
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        // The folder is removed right after this.
+        self.crash();
+    }
+}
+
+/// Reads the log until the server takes connections, and keeps reading it, so that it never blocks on its log.
+fn wait_until_ready(log: ChildStdout) -> Result<(), String> {
+    let mut log = BufReader::new(log);
+    let mut seen = String::new();
+    loop {
+        let begin = seen.len();
+        match log.read_line(&mut seen) {
+            Ok(0) | Err(_) => return Err(seen),
+            Ok(_) if seen[begin..].contains("ready to accept connections") => break,
+            Ok(_) => {}
+        }
+    }
+    std::thread::spawn(move || log.read_to_end(&mut Vec::new()));
+    Ok(())
+}
