@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    approvals, bench, completions, config, keys, patch, run, runs, schedules, schema, up, validate, workflows,
+    api, approvals, bench, completions, config, keys, migrate, patch, run, runs, schedules, schema, up,
+    validate, worker, workflows,
 };
 use crate::flags::GlobalArgs;
 
@@ -31,6 +32,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Up(up::Args),
+    Api(api::Args),
+    Worker(worker::Args),
     Run(run::Args),
     Validate(validate::Args),
     Schema(schema::Args),
@@ -44,6 +47,7 @@ pub(crate) enum Command {
     Workflows(workflows::Command),
     #[command(subcommand)]
     Schedules(schedules::Command),
+    Migrate(migrate::Args),
     Config(config::Args),
     #[command(subcommand)]
     Keys(keys::Command),

@@ -1,10 +1,12 @@
 //! One file for each command.
 
+pub(crate) mod api;
 pub(crate) mod approvals;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod keys;
+pub(crate) mod migrate;
 pub(crate) mod patch;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -12,6 +14,7 @@ pub(crate) mod schedules;
 pub(crate) mod schema;
 pub(crate) mod up;
 pub(crate) mod validate;
+pub(crate) mod worker;
 pub(crate) mod workflows;
 
 use switchyard_api::RunAt;
@@ -27,6 +30,8 @@ use crate::settings::Settings;
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
         Command::Up(args) => up::execute(&args, settings).await,
+        Command::Api(args) => api::execute(&args, settings).await,
+        Command::Worker(_) => worker::execute(settings).await,
         Command::Run(args) => run::execute(args, settings).await,
         Command::Validate(args) => validate::execute(&args),
         Command::Schema(args) => schema::execute(&args),
@@ -35,6 +40,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Patch(command) => patch::execute(command, settings).await,
         Command::Workflows(command) => workflows::execute(command, settings).await,
         Command::Schedules(command) => schedules::execute(command, settings).await,
+        Command::Migrate(args) => migrate::execute(&args, settings).await,
         Command::Config(args) => config::execute(&args, settings),
         Command::Keys(command) => keys::execute(command, settings).await,
         Command::Bench(args) => bench::execute(&args).await,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use switchyard_api::RunView;
 use switchyard_core::RunId;
 use switchyard_core::run::RunStatus;
-use switchyard_embedded::Embedded;
+use switchyard_runtime::Recovered;
 use tokio::sync::watch;
 
 use crate::errors::{Exit, Failure};
@@ -180,8 +180,8 @@ async fn close(place: &mut dyn Place, mut signals: Signals) {
 }
 
 /// Says which runs from before could not be taken up.
-pub(crate) fn tell_damaged(yard: &Embedded) {
-    for (run, error) in &yard.recovered().damaged {
+pub(crate) fn tell_damaged(recovered: &Recovered) {
+    for (run, error) in &recovered.damaged {
         output::tell(&format!("warning: {run} could not be taken up and is left as it is: {error}"));
     }
 }

@@ -3,6 +3,7 @@
 //! - [`cli`]: what can be typed; every command's own arguments are in its file under [`commands`]
 //! - [`drive`]: a run followed to its end, with progress and Ctrl-C
 //! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
+//! - [`serving`], [`station`]: what `up`, `api` and `worker` stand on and do
 //! - [`place`]: where commands act, a server or a data folder; [`store`]: opening the folder
 //! - [`flags`], [`settings`]: what is set; [`logging`], [`observe`]: who is told what happens
 
@@ -17,7 +18,9 @@ mod observe;
 mod output;
 mod place;
 mod progress;
+mod serving;
 mod settings;
+mod station;
 mod store;
 
 use std::process::ExitCode;

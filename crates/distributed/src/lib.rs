@@ -11,9 +11,7 @@ use switchyard_archive::DataFolder;
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
 use switchyard_observe::Observe;
 use switchyard_runtime::kinds::Services;
-use switchyard_runtime::{
-    Engine, EngineError, Handlers, Post, Recovered, Station, WorkerSettings, duties,
-};
+use switchyard_runtime::{Engine, EngineError, Handlers, Post, Recovered, Station, WorkerSettings, duties};
 use switchyard_store::{Archive, Cas, Retention, StoreError, SystemClock};
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use tokio::sync::watch;
@@ -60,8 +58,7 @@ impl Distributed {
     /// Connects to both, and gives Redis whatever the archive says is unfinished and Redis lacks.
     pub async fn open(options: Options) -> Result<Self, EngineError> {
         let (archive, cas) = open_archive(&options.archive).await?;
-        let hot = RedisStore::open(options.redis, archive.clone()).await?;
-        let hot = Arc::new(hot.observed(options.observe.clone()));
+        let hot = Arc::new(RedisStore::open(options.redis, archive.clone()).await?);
         let engine = Engine::new(hot.clone(), archive, cas, Arc::new(SystemClock));
         let engine = engine.observed(options.observe.clone());
         let recovered = engine.recover().await?;

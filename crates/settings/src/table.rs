@@ -76,7 +76,7 @@ settings! {
     /// `require`) and `sslrootcert`.
     postgres: Option<Secret> = {
         key: "postgres.url",
-        env: "DATABASE_URL",
+        env: "SWITCHYARD_POSTGRES",
         flag: flag("postgres", "URL", Scope::Stores),
         secret: true
     };

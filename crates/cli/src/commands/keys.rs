@@ -4,8 +4,10 @@ use switchyard_runtime::ApiKeys;
 use switchyard_store::ApiKeyRecord;
 
 use crate::errors::Failure;
+use crate::flags::StoreArgs;
 use crate::output;
 use crate::settings::Settings;
+use crate::station;
 use crate::store;
 
 /// Say who may use the API
@@ -24,6 +26,9 @@ pub(crate) enum Command {
 #[command(after_help = "Example:\n  switchyard keys create ci\n  \
     curl -H \"Authorization: Bearer $SWITCHYARD_API_KEY\" http://127.0.0.1:7070/v1/runs")]
 pub(crate) struct CreateArgs {
+    #[command(flatten)]
+    _stores: StoreArgs,
+
     /// Whose it is or what for; histories show it
     name: String,
 
@@ -36,6 +41,9 @@ pub(crate) struct CreateArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  switchyard keys list")]
 pub(crate) struct ListArgs {
+    #[command(flatten)]
+    _stores: StoreArgs,
+
     /// Print them as JSON
     #[arg(long)]
     json: bool,
@@ -45,6 +53,9 @@ pub(crate) struct ListArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  switchyard keys revoke 0123456789abcdef")]
 pub(crate) struct RevokeArgs {
+    #[command(flatten)]
+    _stores: StoreArgs,
+
     /// The key's id, as `keys list` shows it
     id: String,
 
@@ -54,10 +65,15 @@ pub(crate) struct RevokeArgs {
 }
 
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
+    let keys = match (station::keys(settings).await?, &command) {
+        (Some(keys), _) => keys,
+        (None, Command::Create(_)) => switchyard_embedded::keys(&settings.data)?,
+        (None, _) => store::existing_keys(settings)?,
+    };
     match command {
-        Command::Create(args) => create(&args, &switchyard_embedded::keys(&settings.data)?).await,
-        Command::List(args) => list(&args, &store::existing_keys(settings)?).await,
-        Command::Revoke(args) => revoke(&args, &store::existing_keys(settings)?).await,
+        Command::Create(args) => create(&args, &keys).await,
+        Command::List(args) => list(&args, &keys).await,
+        Command::Revoke(args) => revoke(&args, &keys).await,
     }
 }
 

@@ -313,7 +313,7 @@ impl Place for Folder {
             true => store::open(&self.settings).await?,
             false => store::open_existing(&self.settings).await?,
         };
-        drive::tell_damaged(&yard);
+        drive::tell_damaged(yard.recovered());
         self.yard = Some(yard);
         Ok(())
     }

@@ -12,7 +12,9 @@ pub async fn recover_forever(engine: Engine, every: Duration, stop: Cancellation
     while !stop.is_cancelled() {
         match engine.recover().await {
             Ok(recovered) if recovered.runs == 0 => {}
-            Ok(recovered) => tracing::warn!(runs = recovered.runs, "the hot store had lost runs, which go on now"),
+            Ok(recovered) => {
+                tracing::warn!(runs = recovered.runs, "the hot store had lost runs, which go on now")
+            }
             Err(error) => tracing::error!(%error, "the hot store could not be compared with the archive"),
         }
         tokio::select! {

@@ -57,7 +57,8 @@ impl WorkerSettings {
 
     /// Takes tasks of these types alone.
     pub fn of_types(mut self, types: &[String]) -> Self {
-        self.queues = types.iter().map(|kind| if kind == "function" { "function*" } else { kind }.into()).collect();
+        self.queues =
+            types.iter().map(|kind| if kind == "function" { "function*" } else { kind }.into()).collect();
         self
     }
 
@@ -137,7 +138,11 @@ impl WorkerPool {
         self.shared.stop.cancel();
         tracing::info!(phase = 1, running = self.running(), "stopping: no further task is claimed");
         if !self.finish_within(grace).await {
-            tracing::warn!(phase = 2, running = self.running(), "the time is over: what still runs is handed back");
+            tracing::warn!(
+                phase = 2,
+                running = self.running(),
+                "the time is over: what still runs is handed back"
+            );
             self.shared.hand_back.cancel();
             while self.slots.join_next().await.is_some() {}
         }
@@ -157,7 +162,12 @@ impl WorkerPool {
                 Err(_) if look_at == over => return false,
                 Err(_) => {
                     let left = over.saturating_duration_since(tokio::time::Instant::now());
-                    tracing::info!(phase = 2, running = self.running(), left_s = left.as_secs(), "tasks finish");
+                    tracing::info!(
+                        phase = 2,
+                        running = self.running(),
+                        left_s = left.as_secs(),
+                        "tasks finish"
+                    );
                 }
             }
         }

@@ -1,0 +1,182 @@
+//! The invariants, from the archive alone.
+
+use std::collections::HashMap;
+
+use switchyard_core::RunId;
+use switchyard_core::ir::{Join, NodeIx, Role};
+use switchyard_core::run::{Event, EventKind, NodeState, Run, RunStatus};
+use switchyard_runtime::History;
+use switchyard_store::{RunFilter, RunRecord};
+
+use crate::load::Submitted;
+use crate::report::Report;
+
+/// Executions seen outside, by idempotency key.
+pub type Executions = HashMap<String, u32>;
+
+/// What was found broken: the invariant, and where.
+#[derive(Debug, Default)]
+pub struct Violations(pub Vec<String>);
+
+impl Violations {
+    fn unless(&mut self, holds: bool, broken: impl FnOnce() -> String) {
+        if !holds {
+            self.0.push(broken());
+        }
+    }
+}
+
+pub(crate) async fn everything(
+    history: &History,
+    submitted: &Submitted,
+    executions: &Executions,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let records = records(history).await?;
+    let mut violations = Violations::default();
+    for run in &submitted.runs {
+        let there = records.iter().find(|record| record.run_id == *run);
+        violations.unless(there.is_some(), || format!("I1 {run} was accepted and is not in the archive"));
+    }
+    let mut repeated = 0;
+    for record in &records {
+        count(record, report);
+        let run = check_run(history, record.run_id, executions, &mut violations).await?;
+        repeated += calls_beyond_the_attempts(&run, executions);
+        let patches = submitted.patches.get(&record.run_id).map_or(&[][..], Vec::as_slice);
+        check_patches(&run, patches, &mut violations);
+    }
+    report.patches = submitted.patches.values().map(Vec::len).sum();
+    report.decisions = submitted.decisions;
+    report.refused = submitted.refused;
+    report.executions = executions.values().map(|count| *count as usize).sum();
+    report.repeated = repeated;
+    report.violations = violations.0;
+    Ok(())
+}
+
+async fn records(history: &History) -> anyhow::Result<Vec<RunRecord>> {
+    let mut filter = RunFilter { include_children: true, limit: 1_000, ..RunFilter::default() };
+    let mut records = Vec::new();
+    loop {
+        let page = history.archive().runs(&filter).await?;
+        records.extend(page.items);
+        match page.next {
+            Some(next) => filter.before = Some(next),
+            None => return Ok(records),
+        }
+    }
+}
+
+fn count(record: &RunRecord, report: &mut Report) {
+    match record.parent {
+        Some(_) => report.children += 1,
+        None => report.runs += 1,
+    }
+    match record.status {
+        RunStatus::Succeeded => report.succeeded += 1,
+        RunStatus::Failed => report.failed += 1,
+        RunStatus::Cancelled => report.cancelled += 1,
+        _ => {}
+    }
+}
+
+/// Calls beyond the first that succeeded: the price of a fault, not a violation.
+fn calls_beyond_the_attempts(run: &Run, executions: &Executions) -> usize {
+    let beyond = |ix: NodeIx| {
+        let ran = executions.get(&format!("{}/{}", run.id, run.ir.node(ix).id)).copied().unwrap_or(0);
+        // Attempts that were refused were asked for.
+        ran.saturating_sub(run.node(ix).attempt.max(1)) as usize
+    };
+    run.ir.indices().map(beyond).sum()
+}
+
+/// I1 to I6 and I12, for one run that should have ended.
+pub async fn check_run(
+    history: &History,
+    id: RunId,
+    executions: &Executions,
+    violations: &mut Violations,
+) -> anyhow::Result<Run> {
+    let events = history.events(id, 0, None).await?;
+    violations
+        .unless(events.iter().zip(1..).all(|(event, seq)| event.seq == seq), || format!("I6 {id} has gaps"));
+    // Every event of the history must be one that the state before it allows.
+    let run = history.state(id, None).await?;
+    ends_once(&run, &events, violations);
+    for ix in run.ir.indices() {
+        node_ends_once(&run, ix, &events, violations);
+        nothing_skipped(&run, ix, executions, violations);
+    }
+    for (i, event) in events.iter().enumerate() {
+        if let EventKind::NodeStarted { node, .. } = &event.kind {
+            starts_after_its_needs(&run, &events[..i], node, violations);
+        }
+    }
+    Ok(run)
+}
+
+/// I1, I3, I5.
+fn ends_once(run: &Run, events: &[Event], violations: &mut Violations) {
+    let id = run.id;
+    let ends = events.iter().filter(|event| matches!(event.kind, EventKind::RunEnded { .. })).count();
+    violations.unless(ends > 0, || format!("I1 {id} has not ended: it is {}", run.status()));
+    violations.unless(ends <= 1, || format!("I5 {id} ended {ends} times"));
+    let last = events.last().is_some_and(|event| matches!(event.kind, EventKind::RunEnded { .. }));
+    violations.unless(last || ends == 0, || format!("I5 {id} changed after its end"));
+    violations.unless(ends == 0 || (run.counter, run.approvals) == (0, 0), || {
+        format!("I3 {id} ended with {} tokens and {} approvals open", run.counter, run.approvals)
+    });
+}
+
+/// I2.
+fn node_ends_once(run: &Run, ix: NodeIx, events: &[Event], violations: &mut Violations) {
+    let node = &run.ir.node(ix).id;
+    let ends = events.iter().filter(|event| event.kind.node() == Some(node) && is_end(&event.kind)).count();
+    violations.unless(ends <= 1, || format!("I2 {}/{node} ended {ends} times", run.id));
+}
+
+/// I12: work may be repeated, never left out.
+fn nothing_skipped(run: &Run, ix: NodeIx, executions: &Executions, violations: &mut Violations) {
+    let spec = run.ir.node(ix);
+    let has_effect = matches!(&*spec.queue, "http" | "command");
+    if !has_effect || run.node(ix).state != NodeState::Succeeded {
+        return;
+    }
+    let ran = executions.get(&format!("{}/{}", run.id, spec.id)).copied().unwrap_or(0);
+    violations.unless(ran > 0, || format!("I12 {}/{} succeeded without being executed", run.id, spec.id));
+}
+
+/// I8: a patch that was answered with success is in the graph, once and whole.
+fn check_patches(run: &Run, patches: &[String], violations: &mut Violations) {
+    for node in patches {
+        let found = run.ir.indices().filter(|ix| *run.ir.node(*ix).id == **node).count();
+        violations.unless(found == 1, || {
+            format!("I8 {} has {found} nodes {node} after the patch that adds it", run.id)
+        });
+    }
+}
+
+fn is_end(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::NodeSucceeded { .. }
+            | EventKind::NodeFailed { .. }
+            | EventKind::NodeSkipped { .. }
+            | EventKind::NodeCancelled { .. }
+    )
+}
+
+/// I4: from the events before, not from the state.
+fn starts_after_its_needs(run: &Run, before: &[Event], node: &str, violations: &mut Violations) {
+    let Some(target) = run.ir.find(node) else { return };
+    let spec = run.ir.node(target);
+    if spec.role != Role::Step || spec.join != Join::All {
+        return;
+    }
+    let needs = run.ir.steps().filter(|(_, need)| need.dependents.iter().any(|edge| edge.to == target));
+    for (_, need) in needs {
+        let ended = before.iter().any(|event| event.kind.node() == Some(&need.id) && is_end(&event.kind));
+        violations.unless(ended, || format!("I4 {}/{node} started before {} had ended", run.id, need.id));
+    }
+}

@@ -1,0 +1,70 @@
+//! The world outside: a service that `http` nodes call, and that counts how often each was called.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+type Counts = Arc<Mutex<HashMap<String, u32>>>;
+
+pub(crate) struct Effects {
+    counts: Counts,
+    port: u16,
+    serving: JoinHandle<()>,
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    /// So many calls are refused before one succeeds.
+    #[serde(default)]
+    refuse: u32,
+}
+
+impl Effects {
+    pub(crate) async fn serve() -> anyhow::Result<Self> {
+        let counts = Counts::default();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let port = listener.local_addr()?.port();
+        let router = Router::new().route("/effect", post(effect)).with_state(counts.clone());
+        let serving = tokio::spawn(async move {
+            // Serving ends with the process.
+            let _ = axum::serve(listener, router).await;
+        });
+        Ok(Self { counts, port, serving })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/effect", self.port)
+    }
+
+    /// How often each idempotency key was seen: `<run>/<node>`.
+    pub(crate) fn counts(&self) -> HashMap<String, u32> {
+        self.counts.lock().clone()
+    }
+}
+
+impl Drop for Effects {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn effect(
+    State(counts): State<Counts>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> Result<&'static str, StatusCode> {
+    let key =
+        headers.get("idempotency-key").and_then(|key| key.to_str().ok()).ok_or(StatusCode::BAD_REQUEST)?;
+    let mut counts = counts.lock();
+    let count = counts.entry(key.to_owned()).or_default();
+    *count += 1;
+    if *count <= wanted.refuse { Err(StatusCode::SERVICE_UNAVAILABLE) } else { Ok("done") }
+}

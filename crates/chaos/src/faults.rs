@@ -1,0 +1,102 @@
+//! What is done to the processes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::yard::Yard;
+
+/// Longer than the claims of workers last: who is paused for so long comes back as a zombie.
+const BEYOND_THE_LEASE: Duration = Duration::from_secs(4);
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    KillWorker,
+    KillApi,
+    PauseWorker,
+    PauseApi,
+    RestartRedis,
+    KillRedis,
+    FlushRedis,
+    RestartPostgres,
+    CutRedis,
+    CutPostgres,
+}
+
+/// Drawn from with these weights: what happens often in the world happens often here.
+const FAULTS: [(Fault, u32); 10] = [
+    (Fault::KillWorker, 5),
+    (Fault::KillApi, 3),
+    (Fault::PauseWorker, 3),
+    (Fault::PauseApi, 1),
+    (Fault::RestartRedis, 2),
+    (Fault::KillRedis, 2),
+    (Fault::FlushRedis, 2),
+    (Fault::RestartPostgres, 2),
+    (Fault::CutRedis, 4),
+    (Fault::CutPostgres, 3),
+];
+
+impl Fault {
+    fn name(self) -> &'static str {
+        match self {
+            Self::KillWorker => "worker killed",
+            Self::KillApi => "API killed",
+            Self::PauseWorker => "worker paused beyond its lease",
+            Self::PauseApi => "API paused",
+            Self::RestartRedis => "Redis restarted",
+            Self::KillRedis => "Redis killed",
+            Self::FlushRedis => "Redis flushed",
+            Self::RestartPostgres => "Postgres restarted",
+            Self::CutRedis => "connections to Redis cut",
+            Self::CutPostgres => "connections to Postgres cut",
+        }
+    }
+}
+
+/// One fault after the other, until the time is over. How many of each were made.
+pub(crate) async fn make_trouble(
+    yard: &mut Yard,
+    mut random: StdRng,
+    trouble: Duration,
+) -> anyhow::Result<BTreeMap<&'static str, usize>> {
+    let over = Instant::now() + trouble;
+    let mut made = BTreeMap::new();
+    while Instant::now() < over {
+        sleep(Duration::from_millis(random.random_range(100..1_500))).await;
+        let (fault, _) = FAULTS.choose_weighted(&mut random, |(_, weight)| *weight)?;
+        *made.entry(fault.name()).or_default() += 1;
+        // Cut short when the time is over; what it stopped is started again by whoever heals the yard.
+        let _ = timeout_at(over, make(*fault, yard, &mut random)).await;
+        yard.revive()?;
+    }
+    Ok(made)
+}
+
+async fn make(fault: Fault, yard: &mut Yard, random: &mut StdRng) -> anyhow::Result<()> {
+    let down = Duration::from_millis(random.random_range(0..2_000));
+    match fault {
+        Fault::KillWorker => down_for(down, yard, |yard, i| yard.worker(i).kill(), random).await,
+        Fault::KillApi => down_for(down, yard, |yard, i| yard.api(i).kill(), random).await,
+        Fault::PauseWorker => {
+            down_for(BEYOND_THE_LEASE, yard, |yard, i| yard.worker(i).pause(), random).await
+        }
+        Fault::PauseApi => down_for(down, yard, |yard, i| yard.api(i).pause(), random).await,
+        Fault::RestartRedis => down_for(down, yard, |yard, _| yard.stop_redis(), random).await,
+        Fault::KillRedis => down_for(down, yard, |yard, _| yard.kill_redis(), random).await,
+        Fault::FlushRedis => yard.flush_redis().await?,
+        Fault::RestartPostgres => down_for(down, yard, |yard, _| yard.stop_postgres(), random).await,
+        Fault::CutRedis => yard.cut_redis(),
+        Fault::CutPostgres => yard.cut_postgres(),
+    }
+    Ok(())
+}
+
+async fn down_for(how_long: Duration, yard: &mut Yard, take_down: fn(&mut Yard, usize), random: &mut StdRng) {
+    take_down(yard, random.random_range(0..100));
+    sleep(how_long).await;
+}

@@ -1,0 +1,89 @@
+//! Random workflows: chains, fans and diamonds of everything that can be interrupted.
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, RngExt};
+use serde_json::{Map, Value, json};
+
+const NODES_MAX: usize = 9;
+
+/// A definition whose `http` nodes call `effects`.
+pub(crate) fn workflow(random: &mut StdRng, effects: &str) -> Value {
+    let count = random.random_range(2..=NODES_MAX);
+    let mut nodes = Map::new();
+    for i in 0..count {
+        let mut node = node(random, effects);
+        let needs: Vec<String> = (0..i).filter(|_| random.random_bool(0.4)).map(name).collect();
+        if !needs.is_empty() {
+            node["needs"] = json!(needs);
+        }
+        nodes.insert(name(i), node);
+    }
+    let mut definition = json!({ "name": "chaos", "nodes": nodes });
+    if random.random_bool(0.2) {
+        definition["parallelism"] = json!(random.random_range(1..=2));
+    }
+    definition
+}
+
+/// What a patch adds to a run: a node that needs nothing and so can always be added.
+pub(crate) fn addition(random: &mut StdRng, effects: &str) -> (String, Value) {
+    (format!("added-{:08x}", random.next_u32()), effect(effects, 0))
+}
+
+fn name(i: usize) -> String {
+    format!("n{i}")
+}
+
+fn node(random: &mut StdRng, effects: &str) -> Value {
+    let kinds: [fn(&mut StdRng, &str) -> Value; 8] =
+        [plain, plain, shaky, nap, compute, question, each, doomed_but_ignored];
+    let kind = kinds.choose(random).unwrap_or(&kinds[0]);
+    kind(random, effects)
+}
+
+fn effect(effects: &str, refuse: u32) -> Value {
+    json!({
+        "type": "http",
+        "request": { "method": "POST", "url": format!("{effects}?refuse={refuse}") },
+        // Enough for the calls that are refused, and for a call that is cut short.
+        "retry": { "max_attempts": 12, "backoff": "fixed", "initial": "50ms", "jitter": false },
+        "timeout": "10s",
+    })
+}
+
+fn plain(_: &mut StdRng, effects: &str) -> Value {
+    effect(effects, 0)
+}
+
+fn shaky(random: &mut StdRng, effects: &str) -> Value {
+    effect(effects, random.random_range(1..=3))
+}
+
+fn nap(random: &mut StdRng, _: &str) -> Value {
+    json!({ "type": "sleep", "duration": format!("{}ms", random.random_range(10..1_500)) })
+}
+
+fn compute(random: &mut StdRng, _: &str) -> Value {
+    json!({ "type": "transform", "value": random.random_range(0..1_000) })
+}
+
+/// Whoever is late is answered for: a question never holds a run for good.
+fn question(_: &mut StdRng, _: &str) -> Value {
+    json!({ "type": "hitl", "prompt": "go on?", "timeout": "20s", "on_timeout": "approve" })
+}
+
+fn each(random: &mut StdRng, effects: &str) -> Value {
+    let items: Vec<u32> = (0..random.random_range(1..=3)).collect();
+    json!({
+        "type": "map",
+        "items": items,
+        "concurrency": 2,
+        "input": {},
+        "nodes": { "call": effect(effects, 0), "rest": { "type": "sleep", "needs": ["call"], "duration": "20ms" } },
+    })
+}
+
+fn doomed_but_ignored(_: &mut StdRng, _: &str) -> Value {
+    json!({ "type": "function", "function": "fail", "input": { "retryable": false }, "on_error": "continue" })
+}

@@ -1,0 +1,61 @@
+//! Real processes, real faults, and the question whether anything was lost.
+//!
+//! A supervisor starts two APIs, three workers, Redis and Postgres, submits runs of random graphs, and does to the
+//! processes what operations does to them, only more often. When it has stopped, every accepted run must end, and
+//! the archive must show that each of them kept the rules (`check`). The seed decides what is submitted and what is
+//! done; when exactly things meet is up to the machine.
+
+mod check;
+mod effects;
+mod faults;
+mod graphs;
+mod load;
+mod process;
+mod proxy;
+mod report;
+mod yard;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+pub use check::{Executions, Violations, check_run};
+pub use report::Report;
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The `switchyard` to put to the test.
+    pub binary: PathBuf,
+    pub seed: u64,
+    /// How long things go wrong. What is under way then may finish, undisturbed.
+    pub trouble: Duration,
+    /// How long the undisturbed end may take.
+    pub patience: Duration,
+}
+
+/// Makes trouble, waits for the end, and checks.
+pub async fn run(plan: &Plan) -> anyhow::Result<Report> {
+    // For the HTTP clients below: which one is the program's to say, once.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let effects = effects::Effects::serve().await?;
+    let mut yard = yard::Yard::start(&plan.binary).await?;
+    let mut random = StdRng::seed_from_u64(plan.seed);
+    let load = load::Load::start(random_part(&mut random), yard.addresses(), effects.url());
+    let faults = faults::make_trouble(&mut yard, random_part(&mut random), plan.trouble).await?;
+    yard.heal().await?;
+    let submitted = load.stop().await?;
+    let mut report = Report { seed: plan.seed, faults, ..Report::default() };
+    yard.until_all_ended(&submitted, plan.patience).await?;
+    let history = yard.history().await?;
+    check::everything(&history, &submitted, &effects.counts(), &mut report).await?;
+    yard.stop();
+    Ok(report)
+}
+
+/// Parts of the work draw from streams of their own, so that one does not shift what another draws.
+fn random_part(random: &mut StdRng) -> StdRng {
+    StdRng::from_rng(random)
+}

@@ -1,0 +1,41 @@
+//! `switchyard worker`
+
+use crate::drive::Signals;
+use crate::errors::Failure;
+use crate::flags::{StoreArgs, WorkArgs, WorkerArgs};
+use crate::output;
+use crate::settings::Settings;
+use crate::station::{Part, Station};
+
+/// Execute tasks of runs in a Redis that processes share, until Ctrl-C or SIGTERM
+///
+/// Stops in order: no further task is claimed, what runs may finish for `worker.grace`, and what is left then is handed
+/// back for others. A second signal ends it at once; its tasks are then others' when its lease has run out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  switchyard worker --redis redis://127.0.0.1 --postgres postgres://switchyard@127.0.0.1/switchyard
+  switchyard worker --types http,transform --slots 32")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    _stores: StoreArgs,
+
+    #[command(flatten)]
+    _worker: WorkerArgs,
+
+    #[command(flatten)]
+    _work: WorkArgs,
+}
+
+pub(crate) async fn execute(settings: &Settings) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    let station = Station::open(settings, Part::Working).await?;
+    let _trouble = station.work();
+    output::tell(&format!("switchyard {} works; Ctrl-C stops it", env!("CARGO_PKG_VERSION")));
+    signals.next().await;
+    output::tell("stopping: tasks finish or are handed back");
+    tokio::select! {
+        () = station.shut_down(settings.worker_grace) => Ok(()),
+        exit = signals.next() => std::process::exit(exit as i32),
+    }
+}

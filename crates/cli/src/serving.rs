@@ -1,0 +1,133 @@
+//! What `up` and `api` have in common: the API on an address, until somebody says stop.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use switchyard_server::{Access, Limits, ServerState, allow_many_connections, serve};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::drive::{self, Signals};
+use crate::errors::Failure;
+use crate::output;
+use crate::settings::Settings;
+use crate::station::{self, Part, Station};
+use crate::store;
+
+/// Serves, with whatever else is this process's part, until Ctrl-C or SIGTERM.
+pub(crate) async fn serve_until_stopped(
+    settings: &Settings,
+    part: Part,
+    no_auth: bool,
+) -> Result<(), Failure> {
+    refuse_strangers(settings, no_auth).await?;
+    allow_many_connections();
+    let mut signals = Signals::listen()?;
+    let listener = bind(settings.listen).await?;
+    let address = listener.local_addr().unwrap_or(settings.listen);
+    let station = Station::open(settings, part).await?;
+    drive::tell_damaged(station.recovered());
+    drive::tell_others(station.recovered().runs);
+    let mut trouble = station.work();
+    let keys = !no_auth && station.engine().keys().any().await?;
+    tell_where(address, keys, settings);
+
+    let stop = CancellationToken::new();
+    let access = if no_auth { Access::Anybody } else { Access::UntilKeysExist };
+    let state = ServerState::new(station.engine().clone(), station.services().clone())
+        .with_access(access)
+        .with_limits(limits(settings))
+        .of_store(station.id());
+    let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
+    let answer = tokio::select! {
+        _ = signals.next() => Ok(()),
+        why = drive::said(&mut trouble), if !station.waits_for_its_store() => Err(Failure::store(why)
+            .hint("nothing accepted is lost; start again when the folder can be written")),
+    };
+    output::tell("stopping: requests are finished, tasks handed back");
+    stop.cancel();
+    tokio::select! {
+        () = leave(station, serving, settings.worker_grace) => {}
+        exit = signals.next() => std::process::exit(exit as i32),
+    }
+    answer
+}
+
+fn limits(settings: &Settings) -> Limits {
+    Limits {
+        body_bytes_max: settings.http_body_max.0,
+        request_max: settings.http_timeout,
+        heartbeat_every: settings.http_heartbeat,
+        grace: settings.http_grace,
+        ..Limits::default()
+    }
+}
+
+/// Whoever can reach the API and has a key, or needs none, can do anything with it.
+async fn refuse_strangers(settings: &Settings, no_auth: bool) -> Result<(), Failure> {
+    let listen = settings.listen;
+    if listen.ip().is_loopback() {
+        return Ok(());
+    }
+    if no_auth {
+        let why = format!("{listen} can be reached from other machines: --no-auth is for loopback addresses");
+        return Err(Failure::usage(why));
+    }
+    let live = match station::keys(settings).await? {
+        Some(keys) => keys.any_live().await?,
+        None => settings.data.exists() && store::existing_keys(settings)?.any_live().await?,
+    };
+    if live {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{listen} can be reached from other machines, and there is no API key"))
+        .hint(format!("make one first: {}", settings.command("keys create NAME")))
+        .hint("there is no TLS: let a proxy that has it stand before it"))
+}
+
+async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(listen).await.map_err(|error| {
+        Failure::store(format!("cannot listen on {listen}: {error}"))
+            .hint("choose another with --listen ADDRESS")
+    })
+}
+
+fn tell_where(address: SocketAddr, keys: bool, settings: &Settings) {
+    output::tell(&format!("switchyard {} is up", env!("CARGO_PKG_VERSION")));
+    output::tell(&format!("  API    http://{address}/v1   (OpenAPI: http://{address}/openapi.json)"));
+    output::tell(&format!("  state  {}", state(settings)));
+    if keys {
+        output::tell(&format!("  keys   every request needs one   ({})", settings.command("keys list")));
+    }
+    output::tell("try in another terminal:");
+    let key = if keys { "-H \"authorization: Bearer $SWITCHYARD_API_KEY\" " } else { "" };
+    output::tell(&format!(
+        "  curl http://{address}/v1/runs {key}-H 'content-type: application/json' \\\n    -d '{{\"workflow\": {{\"name\": \
+         \"hi\", \"nodes\": {{\"a\": {{\"type\": \"transform\", \"value\": \"Hello!\"}}}}}}}}'"
+    ));
+    output::tell(&format!("  switchyard runs list{}", flag(address, settings)));
+    output::tell("Ctrl-C stops it");
+}
+
+/// Where things are, without passwords.
+fn state(settings: &Settings) -> String {
+    match (&settings.redis, station::postgres(settings)) {
+        (Some(_), Ok(Some(postgres))) => format!("Redis, and {postgres}"),
+        (Some(_), _) => format!("Redis, and {}", settings.data.display()),
+        _ => settings.data.display().to_string(),
+    }
+}
+
+/// What commands have to be told to come here: nothing, where they come anyway.
+fn flag(address: SocketAddr, settings: &Settings) -> String {
+    let own = format!("http://{address}");
+    if settings.server.as_str() == own { String::new() } else { format!(" --server {own}") }
+}
+
+/// Requests first: they may still need the store.
+async fn leave(station: Station, serving: tokio::task::JoinHandle<()>, grace: Duration) {
+    if let Err(error) = serving.await {
+        tracing::error!(%error, "the server ended badly");
+    }
+    station.shut_down(grace).await;
+}

@@ -1,0 +1,181 @@
+//! What a process that serves or works stands on: a data folder of its own, or Redis and an archive that it shares.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
+use switchyard_distributed::{ArchiveAt, Distributed, Options};
+use switchyard_embedded::Embedded;
+use switchyard_runtime::kinds::Services;
+use switchyard_runtime::{ApiKeys, Engine, Handlers, Recovered, WorkerSettings};
+use switchyard_store::SystemClock;
+use switchyard_store_redis::RedisSettings;
+use tokio::sync::watch;
+
+use crate::errors::Failure;
+use crate::observe;
+use crate::settings::Settings;
+use crate::store;
+
+/// An open pair of stores.
+#[derive(Debug)]
+pub(crate) enum Station {
+    Folder(Embedded),
+    Shared(Box<Distributed>),
+}
+
+/// What a process does besides its duties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything that needs no handler of somebody else's.
+    All,
+    Serving,
+    Working,
+}
+
+impl Station {
+    /// Opens what is set: Redis if it is, else the data folder.
+    pub(crate) async fn open(settings: &Settings, part: Part) -> Result<Self, Failure> {
+        match redis(settings)? {
+            Some(redis) => Ok(Self::Shared(Box::new(open_shared(settings, redis, part).await?))),
+            None if part == Part::All => Ok(Self::Folder(store::open_for_workers(settings).await?)),
+            None => Err(Failure::usage("processes that share the work need a Redis to share it through")
+                .hint(
+                    "name it with --redis URL or REDIS_URL; `switchyard up` does everything in one process",
+                )),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        match self {
+            Self::Folder(yard) => yard.engine(),
+            Self::Shared(yard) => yard.engine(),
+        }
+    }
+
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        match self {
+            Self::Folder(yard) => yard.services(),
+            Self::Shared(yard) => yard.services(),
+        }
+    }
+
+    pub(crate) fn recovered(&self) -> &Recovered {
+        match self {
+            Self::Folder(yard) => yard.recovered(),
+            Self::Shared(yard) => yard.recovered(),
+        }
+    }
+
+    /// What clients may know it by.
+    pub(crate) fn id(&self) -> Option<String> {
+        match self {
+            Self::Folder(yard) => yard.id(),
+            Self::Shared(_) => None,
+        }
+    }
+
+    pub(crate) fn work(&self) -> watch::Receiver<Option<String>> {
+        match self {
+            Self::Folder(yard) => yard.work(),
+            Self::Shared(yard) => yard.work(),
+        }
+    }
+
+    /// Whether a store that does not answer is worth waiting for: one that others run comes back.
+    pub(crate) fn waits_for_its_store(&self) -> bool {
+        matches!(self, Self::Shared(_))
+    }
+
+    pub(crate) async fn shut_down(self, grace: Duration) {
+        match self {
+            Self::Folder(yard) => yard.shut_down(grace).await,
+            Self::Shared(yard) => yard.shut_down(grace).await,
+        }
+    }
+}
+
+async fn open_shared(settings: &Settings, redis: RedisSettings, part: Part) -> Result<Distributed, Failure> {
+    let archive = match postgres(settings)? {
+        Some(target) => {
+            migrate(&target).await?;
+            ArchiveAt::Postgres(target)
+        }
+        None if part == Part::All => ArchiveAt::Folder(settings.data.clone()),
+        None => {
+            return Err(Failure::usage(
+                "processes that share the work need a Postgres to share the history in",
+            )
+            .hint("name it with --postgres URL or SWITCHYARD_POSTGRES"));
+        }
+    };
+    let options = Options {
+        redis,
+        archive,
+        worker: worker(settings, part)?,
+        allow_commands: settings.allow_commands,
+        handlers: Handlers::with_builtins(),
+        retention: None,
+        observe: observe::observe(settings)?,
+    };
+    Ok(Distributed::open(options).await?)
+}
+
+/// None if only Redis is not set; a Postgres without it is a mistake.
+fn redis(settings: &Settings) -> Result<Option<RedisSettings>, Failure> {
+    match &settings.redis {
+        Some(url) => {
+            let prefix = settings.redis_prefix.clone().unwrap_or_default();
+            Ok(Some(RedisSettings { prefix, ..RedisSettings::new(url.reveal()) }))
+        }
+        None if settings.postgres.is_some() => {
+            Err(Failure::usage("a Postgres is named, and no Redis for what is in flight")
+                .hint("name one with --redis URL or REDIS_URL"))
+        }
+        None => Ok(None),
+    }
+}
+
+/// Where history is, if not in the data folder.
+pub(crate) fn postgres(settings: &Settings) -> Result<Option<Target>, Failure> {
+    let url = settings.postgres.as_ref().map(|url| url.reveal().parse::<Target>());
+    url.transpose().map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The API keys, wherever history is.
+pub(crate) async fn keys(settings: &Settings) -> Result<Option<ApiKeys>, Failure> {
+    let Some(target) = postgres(settings)? else { return Ok(None) };
+    migrate(&target).await?;
+    let archive = PostgresArchive::open(target).await?;
+    Ok(Some(ApiKeys::new(Arc::new(archive), Arc::new(SystemClock))))
+}
+
+/// Every type of task that a worker can be told to take.
+const TYPES: [&str; 8] = ["builtin", "transform", "timer", "hitl", "flow", "http", "command", "function"];
+
+fn worker(settings: &Settings, part: Part) -> Result<Option<WorkerSettings>, Failure> {
+    if part == Part::Serving {
+        return Ok(None);
+    }
+    let name = settings.worker_name.clone().unwrap_or_else(made_up_name);
+    let worker = WorkerSettings::distributed(name, settings.slots.get(), settings.worker_lease);
+    match &settings.worker_types {
+        Some(types) if part == Part::Working => Ok(Some(worker.of_types(&read_types(types)?))),
+        // Handlers are elsewhere: this program has the built-in ones alone, and those have a queue of their own.
+        _ => Ok(Some(worker.without_functions())),
+    }
+}
+
+fn read_types(list: &str) -> Result<Vec<String>, Failure> {
+    let types: Vec<String> = list.split(',').map(|kind| kind.trim().to_owned()).collect();
+    match types.iter().find(|kind| !TYPES.contains(&kind.as_str())) {
+        Some(unknown) => Err(Failure::usage(format!("there is no type of task `{unknown}`"))
+            .hint(format!("the types are {}", TYPES.join(", ")))),
+        None => Ok(types),
+    }
+}
+
+/// Different for every process that shares a Redis.
+fn made_up_name() -> String {
+    format!("worker-{}-{:08x}", std::process::id(), rand::random::<u32>())
+}
