@@ -1,5 +1,7 @@
 //! Content lies under its hash.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::future::join_all;
 use switchyard_core::{CasRef, Hash};
@@ -12,7 +14,11 @@ pub async fn all<B: CasBackend>(backend: &B) {
     the_same_content_is_one_copy(backend).await;
     what_is_not_there_is_said_so(backend).await;
     content_is_still_there_when_opened_again(backend).await;
+    what_is_old_is_listed_in_pages(backend).await;
+    what_is_young_is_not_removed(backend).await;
 }
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// Not text, not compressible, different everywhere.
 fn noise(len: usize) -> Bytes {
@@ -54,6 +60,47 @@ async fn what_is_not_there_is_said_so<B: CasBackend>(backend: &B) {
     let missing = cas.get(reference).await.unwrap_err();
     assert!(matches!(missing, StoreError::Unknown { .. }), "{missing:?}");
     assert!(missing.to_string().contains(&reference.hash.hex()), "{missing}");
+}
+
+async fn what_is_old_is_listed_in_pages<B: CasBackend>(backend: &B) {
+    let place = backend.place().await;
+    let cas = backend.open(&place).await;
+    assert_eq!(cas.aged(Duration::ZERO, None, 10).await.unwrap(), []);
+    let mut expected = Vec::new();
+    for n in 0..20u8 {
+        expected.push(cas.put(Bytes::from(vec![n])).await.unwrap().hash);
+    }
+    expected.sort_unstable();
+    let mut listed: Vec<Hash> = Vec::new();
+    loop {
+        let page = cas.aged(Duration::ZERO, listed.last().copied(), 7).await.unwrap();
+        assert!(page.len() <= 7);
+        if page.is_empty() {
+            break;
+        }
+        listed.extend(page);
+    }
+    assert_eq!(listed, expected);
+    assert_eq!(cas.aged(HOUR, None, 100).await.unwrap(), [], "nothing here is that old");
+}
+
+async fn what_is_young_is_not_removed<B: CasBackend>(backend: &B) {
+    let place = backend.place().await;
+    let cas = backend.open(&place).await;
+    let content = noise(10_000);
+    let reference = cas.put(content.clone()).await.unwrap();
+    let other = cas.put(noise(10_001)).await.unwrap();
+    assert!(!cas.remove(reference.hash, HOUR).await.unwrap());
+    assert_eq!(cas.get(reference).await.unwrap(), content);
+
+    assert!(cas.remove(reference.hash, Duration::ZERO).await.unwrap());
+    assert!(!cas.remove(reference.hash, Duration::ZERO).await.unwrap(), "it is gone already");
+    let missing = cas.get(reference).await.unwrap_err();
+    assert!(matches!(missing, StoreError::Unknown { .. }), "{missing:?}");
+    cas.get(other).await.unwrap();
+
+    cas.put(content.clone()).await.unwrap();
+    assert_eq!(cas.get(reference).await.unwrap(), content);
 }
 
 async fn content_is_still_there_when_opened_again<B: CasBackend>(backend: &B) {

@@ -21,6 +21,7 @@ pub mod definitions;
 pub mod fixtures;
 pub mod idempotency;
 pub mod reopen;
+pub mod retain;
 pub mod runs;
 pub mod schedules;
 pub mod workflows;
@@ -62,6 +63,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
     definitions::all(backend).await;
     idempotency::all(backend).await;
     reopen::all(backend).await;
+    retain::all(backend).await;
     runs::all(backend).await;
     schedules::all(backend).await;
     workflows::all(backend).await;
@@ -71,7 +73,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
 #[macro_export]
 macro_rules! archive_tests {
     ($backend:expr) => {
-        $crate::archive_tests!($backend; api_keys append approvals cache definitions idempotency reopen runs schedules workflows);
+        $crate::archive_tests!($backend; api_keys append approvals cache definitions idempotency reopen retain runs schedules workflows);
     };
     ($backend:expr; $($group:ident)*) => {
         $(

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,13 +19,20 @@ pub struct DiskCas {
     folder: Arc<Path>,
     /// Which of the 256 shelves are known to be on disk, name included.
     shelves: Arc<Mutex<[bool; 256]>>,
+    /// Held while a file is made, renewed or removed.
+    changing: Arc<[Mutex<()>; 256]>,
     /// Keeps the data folder ours while payloads are being written.
     _lock: Option<Arc<FolderLock>>,
 }
 
 impl DiskCas {
     pub(crate) fn new(folder: PathBuf, lock: Option<Arc<FolderLock>>) -> Self {
-        Self { folder: folder.into(), shelves: Arc::new(Mutex::new([false; 256])), _lock: lock }
+        Self {
+            folder: folder.into(),
+            shelves: Arc::new(Mutex::new([false; 256])),
+            changing: Arc::new([const { Mutex::new(()) }; 256]),
+            _lock: lock,
+        }
     }
 
     fn shelf_of(&self, hash: Hash) -> PathBuf {
@@ -48,7 +56,11 @@ impl DiskCas {
     fn keep(&self, hash: Hash, file: &Path, content: &[u8]) -> io::Result<()> {
         let shelf = self.shelf_of(hash);
         self.make_shelf(hash, &shelf)?;
-        if !is_whole(file, content) {
+        let _changing = self.changing[usize::from(hash.0[0])].lock();
+        if is_whole(file, content) {
+            // As young as if it had just been written: it may be about to be mentioned.
+            File::options().write(true).open(file)?.set_modified(now())?;
+        } else {
             // Removed on drop unless it was renamed.
             let mut temporary = tempfile::Builder::new().prefix(".new-").tempfile_in(&shelf)?;
             temporary.write_all(content)?;
@@ -57,6 +69,49 @@ impl DiskCas {
         }
         // Also when the file was there: whoever wrote it may not have come this far yet.
         sync_folder(&shelf)
+    }
+
+    fn list(&self, min_age: Duration, after: Option<Hash>, limit: usize) -> io::Result<Vec<Hash>> {
+        let mut found = Vec::new();
+        for shelf in after.map_or(0, |hash| hash.0[0])..=u8::MAX {
+            let entries = match fs::read_dir(self.folder.join(format!("{shelf:02x}"))) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries?,
+            };
+            let mut on_shelf = Vec::new();
+            for entry in entries {
+                let entry = entry?;
+                // What is being written has another name.
+                let hash: Option<Hash> =
+                    entry.file_name().to_str().and_then(|hex| format!("sha256:{hex}").parse().ok());
+                on_shelf.extend(hash.filter(|hash| after.is_none_or(|after| *hash > after)));
+            }
+            on_shelf.sort_unstable();
+            for hash in on_shelf {
+                if found.len() == limit {
+                    return Ok(found);
+                }
+                if is_aged(&self.file_of(hash), min_age)? {
+                    found.push(hash);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn take_away(&self, hash: Hash, min_age: Duration) -> io::Result<bool> {
+        // Nobody renews it between the look and the removal.
+        let _changing = self.changing[usize::from(hash.0[0])].lock();
+        let file = self.file_of(hash);
+        if !is_aged(&file, min_age)? {
+            return Ok(false);
+        }
+        fs::remove_file(&file)?;
+        Ok(true)
+    }
+
+    fn cannot_list(&self, error: &io::Error) -> StoreError {
+        StoreError::unavailable(format!("cannot list the payloads in {}: {error}", self.folder.display()))
     }
 
     fn make_shelf(&self, hash: Hash, shelf: &Path) -> io::Result<()> {
@@ -103,11 +158,46 @@ impl Cas for DiskCas {
         let cas = self.clone();
         blocking(move || cas.read(reference)).await
     }
+
+    async fn aged(
+        &self,
+        min_age: Duration,
+        after: Option<Hash>,
+        limit: usize,
+    ) -> Result<Vec<Hash>, StoreError> {
+        let cas = self.clone();
+        blocking(move || cas.list(min_age, after, limit).map_err(|e| cas.cannot_list(&e))).await
+    }
+
+    async fn remove(&self, hash: Hash, min_age: Duration) -> Result<bool, StoreError> {
+        let cas = self.clone();
+        blocking(move || {
+            cas.take_away(hash, min_age).map_err(|e| {
+                let file = cas.file_of(hash);
+                StoreError::unavailable(format!("cannot remove payload {}: {e}", file.display()))
+            })
+        })
+        .await
+    }
 }
 
 /// Whether the content is there already. A damaged file is written anew: we have the content in hand.
 fn is_whole(file: &Path, content: &[u8]) -> bool {
     fs::read(file).is_ok_and(|stored| stored == content)
+}
+
+/// The age by the machine's clock, which is what the file system stamps files with. One that is gone has none.
+fn is_aged(file: &Path, min_age: Duration) -> io::Result<bool> {
+    match fs::metadata(file) {
+        Ok(about) => Ok(now().duration_since(about.modified()?).unwrap_or_default() >= min_age),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "files carry the machine's time, not that of runs")]
+fn now() -> SystemTime {
+    SystemTime::now()
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {

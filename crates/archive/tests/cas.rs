@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use switchyard_archive::DataFolder;
@@ -37,6 +38,22 @@ async fn a_damaged_payload_is_refused_and_healed_by_its_content() {
         cas.put(content.clone()).await.unwrap();
         assert_eq!(cas.get(reference).await.unwrap(), content);
     }
+}
+
+#[tokio::test]
+async fn a_payload_that_is_put_again_is_young_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let cas = DataFolder::open(dir.path()).unwrap().cas();
+    let (kept, left) = (cas.put("kept".into()).await.unwrap(), cas.put("left".into()).await.unwrap());
+    for reference in [kept, left] {
+        let file = fs::File::options().write(true).open(file_of(dir.path(), reference)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    cas.put("kept".into()).await.unwrap();
+    let hour = Duration::from_secs(3600);
+    assert_eq!(cas.aged(hour, None, 10).await.unwrap(), [left.hash]);
+    assert!(!cas.remove(kept.hash, hour).await.unwrap());
+    assert!(cas.remove(left.hash, hour).await.unwrap());
 }
 
 #[tokio::test]

@@ -1,11 +1,17 @@
 //! The file itself: what it is refused for, what people see in it, what is left of it at the end.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use switchyard_archive::SqliteArchive;
-use switchyard_archive_conformance::fixtures::{History, accepted, node_started, node_succeeded, run_id};
+use switchyard_archive_conformance::fixtures::{
+    History, acceptance, accepted, accepted_as, at, node_started, node_succeeded, run_id,
+};
+use switchyard_core::run::{Accepted, EventKind};
+use switchyard_core::{CasRef, Hash, Payload};
 use switchyard_store::{Archive, StoreError};
 use tempfile::TempDir;
 
@@ -102,6 +108,32 @@ async fn dropping_the_last_handle_finishes_what_was_handed_over() {
     assert_eq!(SqliteArchive::open(&path).unwrap().unfinished().await.unwrap().len(), 2_000);
 }
 
+/// A file from before payloads were counted: what its events mention is found, and a damaged event is no obstacle.
+#[tokio::test]
+async fn an_older_file_learns_which_payloads_it_mentions() {
+    let (_dir, path) = somewhere();
+    let archive = SqliteArchive::open(&path).unwrap();
+    let large = |name: &[u8]| Payload::Cas(CasRef { hash: Hash::of(name), bytes: 70_000 });
+    let succeeded = EventKind::NodeSucceeded { node: "a".into(), output: large(b"output") };
+    let input = accepted_as(Accepted { input: large(b"input"), ..acceptance() });
+    let mut history = History::of(run_id(0));
+    history.put(&archive, [input, succeeded, node_started("b")]).await;
+    archive.cache("save", "k", large(b"cached"), at(0), Duration::from_secs(60)).await.unwrap();
+    drop(archive);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(
+        "DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
+         UPDATE events SET body = '{\"cas\":{\"node_star' WHERE seq = 3;",
+    )
+    .unwrap();
+    drop(conn);
+
+    let archive = SqliteArchive::open(&path).unwrap();
+    let all = [&b"input"[..], b"output", b"cached", b"unknown"].map(Hash::of);
+    let held = archive.held_payloads(&all, at(1)).await.unwrap();
+    assert_eq!(held, HashSet::from([all[0], all[1], all[2]]));
+}
+
 /// The log marks the last page of each transaction; every transaction is one sync.
 fn transactions_in_log(log: &[u8]) -> usize {
     const HEADER: usize = 32;
@@ -133,7 +165,11 @@ async fn a_file_from_before_there_were_keys_is_brought_on() {
     history.put(&archive, [accepted(), node_started("a")]).await;
     drop(archive);
     let conn = Connection::open(&path).unwrap();
-    conn.execute_batch("DROP TABLE api_keys; PRAGMA user_version = 2;").unwrap();
+    conn.execute_batch(
+        "DROP TABLE api_keys; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
+         PRAGMA user_version = 2;",
+    )
+    .unwrap();
     drop(conn);
 
     let refused = SqliteArchive::open_read_only(&path).unwrap_err().to_string();

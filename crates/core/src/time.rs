@@ -24,6 +24,12 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
+    /// The moment `before` earlier; the distant past rather than an overflow.
+    pub fn minus(self, before: Duration) -> Self {
+        let millis = i64::try_from(before.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
     /// How long from `earlier` until this moment; zero if it is not earlier.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

@@ -23,7 +23,7 @@ use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{
     ApiKeys, Engine, EngineError, Handlers, History, Payloads, Recovered, WorkerPool, WorkerSettings, duties,
 };
-use switchyard_store::{Clock, HotStore, StoreError, SystemClock};
+use switchyard_store::{Clock, HotStore, Retention, StoreError, SystemClock};
 use switchyard_store_memory::MemoryStore;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -31,6 +31,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How often claims of workers outside this process are looked through.
 const RECLAIM_EVERY: Duration = Duration::from_secs(5);
+
+/// How often what is no longer kept is removed.
+const RETAIN_EVERY: Duration = Duration::from_secs(600);
 
 /// How to open a data folder.
 #[derive(Clone, Debug)]
@@ -42,6 +45,8 @@ pub struct Options {
     pub handlers: Handlers,
     /// `function` tasks are left to workers outside this process.
     pub leave_functions: bool,
+    /// What is kept of runs that have ended; all of it, if not given.
+    pub retention: Option<Retention>,
     /// How long a handler that listens for requests to stop may take to do so.
     pub stop_grace: Duration,
     pub clock: Arc<dyn Clock>,
@@ -57,6 +62,7 @@ impl Options {
             allow_commands: false,
             handlers: Handlers::with_builtins(),
             leave_functions: false,
+            retention: None,
             stop_grace: Duration::from_secs(10),
             clock: Arc::new(SystemClock),
             observe: Observe::default(),
@@ -72,6 +78,7 @@ pub struct Embedded {
     recovered: Recovered,
     services: Arc<Services>,
     worker: WorkerSettings,
+    retention: Option<Retention>,
     stop: CancellationToken,
     at_work: Mutex<Option<AtWork>>,
 }
@@ -116,6 +123,7 @@ impl Embedded {
             recovered,
             services,
             worker,
+            retention: options.retention,
             stop: CancellationToken::new(),
             at_work: Mutex::new(None),
         })
@@ -148,6 +156,14 @@ impl Embedded {
         duties.spawn(duties::keep_time(hot.clone(), clock.clone(), self.stop.clone()));
         duties.spawn(duties::keep_schedules(self.engine.clone(), self.stop.clone()));
         duties.spawn(duties::reclaim_forever(hot.clone(), clock, RECLAIM_EVERY, self.stop.clone()));
+        if let Some(policy) = self.retention {
+            duties.spawn(duties::retain_forever(
+                self.engine.clone(),
+                policy,
+                RETAIN_EVERY,
+                self.stop.clone(),
+            ));
+        }
         let pool = WorkerPool::start(hot, self.services.clone(), &self.worker);
         let trouble = pool.trouble();
         *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(AtWork { pool, duties });

@@ -23,7 +23,7 @@ pub mod worker;
 
 pub use catalog::Catalog;
 pub use engine::{
-    Engine, EngineError, Follow, Fork, Forked, History, Pass, PatchRequest, Recovered, Submission,
+    Engine, EngineError, Follow, Fork, Forked, History, Pass, PatchRequest, Recovered, Retained, Submission,
 };
 pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};
 pub use keys::{ApiKeys, NewApiKey};

@@ -38,6 +38,10 @@ impl Payloads {
         Self { cas }
     }
 
+    pub fn cas(&self) -> &Arc<dyn Cas> {
+        &self.cas
+    }
+
     /// Puts a value away, durably.
     pub async fn keep(&self, value: &Value) -> Result<Payload, PayloadError> {
         if value.is_null() {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement, params};
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
-use switchyard_store::{StoreError, WorkflowRecord};
+use switchyard_store::{Retention, StoreError, WorkflowRecord};
 
-use super::{keys, project, read, schedules};
+use super::{keys, project, read, retain, schedules};
 
 /// Something to make durable.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(super) enum Work {
     Workflow { name: String, definition: Hash, at: Timestamp },
     Cache { scope: String, key: String, value: Payload, now: Timestamp, expires_at: Timestamp },
     Schedule(schedules::Change),
+    Retain { policy: Retention, now: Timestamp, limit: usize },
     Key(keys::Change),
 }
 
@@ -31,6 +32,8 @@ impl Work {
             | Self::Cache { .. }
             | Self::Schedule(_)
             | Self::Key(_) => 1,
+            // Other work should not wait for what is behind it, too.
+            Self::Retain { .. } => usize::MAX,
         }
     }
 }
@@ -41,6 +44,7 @@ pub(super) enum Answer {
     Workflow(WorkflowRecord),
     /// Whether there was anything to change.
     Changed(bool),
+    Removed(usize),
 }
 
 /// Why a transaction cannot be finished.
@@ -147,6 +151,11 @@ impl<'c> Journal<'c> {
             Work::Cache { scope, key, value, now, expires_at } => {
                 self.cache(scope, key, value, *now, *expires_at)?;
             }
+            Work::Retain { policy, now, limit } => {
+                // What is remembered of runs may be about to go.
+                self.active.clear();
+                return retain::pass(self.conn, policy, *now, *limit).map(Answer::Removed);
+            }
             Work::Key(change) => return keys::change(self.conn, change).map(Answer::Changed),
             Work::Schedule(change) => return schedules::change(self.conn, change).map(Answer::Changed),
         }
@@ -178,11 +187,22 @@ impl<'c> Journal<'c> {
         };
         self.insert(no, event)?;
         project::follow(self.conn, no, event)?;
+        self.hold_payloads(event)?;
         match event.kind {
             EventKind::RunEnded { .. } => self.active.remove(&event.run),
             _ => self.active.insert(event.run, RunRow { no, last_seq: event.seq }),
         };
         Ok(())
+    }
+
+    fn hold_payloads(&self, event: &Event) -> rusqlite::Result<()> {
+        let mut held = Ok(());
+        event.kind.for_each_payload(&mut |payload| {
+            if held.is_ok() && matches!(payload, Payload::Cas(_)) {
+                held = retain::hold(self.conn, payload, &event.run.to_string());
+            }
+        });
+        held
     }
 
     /// An event that is there already says the same, or the history that it belongs to is another one.
@@ -256,6 +276,7 @@ impl<'c> Journal<'c> {
         now: Timestamp,
         expires_at: Timestamp,
     ) -> Result<(), Failure> {
+        retain::hold_until(self.conn, value, expires_at)?;
         self.conn.prepare_cached("DELETE FROM cache WHERE expires_at <= ?1")?.execute([now.as_millis()])?;
         self.conn
             .prepare_cached(

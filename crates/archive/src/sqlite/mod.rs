@@ -13,10 +13,12 @@ mod migrations;
 mod newest;
 mod project;
 mod read;
+mod retain;
 mod rows;
 mod schedules;
 mod writer;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +28,8 @@ use rusqlite::{Connection, OpenFlags};
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, Page, RunFilter, RunRecord, ScheduleRecord,
-    StoreError, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, Page, Retention, RunFilter, RunRecord,
+    ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::folder::FolderLock;
@@ -218,7 +220,7 @@ impl Archive for SqliteArchive {
     ) -> Result<WorkflowRecord, StoreError> {
         match self.write(Work::Workflow { name: name.to_owned(), definition, at }).await? {
             Answer::Workflow(record) => Ok(record),
-            Answer::Done | Answer::Changed(_) => {
+            Answer::Done | Answer::Changed(_) | Answer::Removed(_) => {
                 Err(StoreError::Corrupt(format!("workflow `{name}` was written without a version")))
             }
         }
@@ -310,5 +312,17 @@ impl Archive for SqliteArchive {
     ) -> Result<(), StoreError> {
         let (scope, key) = (scope.to_owned(), key.to_owned());
         self.write(Work::Cache { scope, key, value, now, expires_at: now.plus(ttl) }).await.map(|_| ())
+    }
+
+    async fn retain(&self, policy: &Retention, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        match self.write(Work::Retain { policy: *policy, now, limit }).await? {
+            Answer::Removed(runs) => Ok(runs),
+            Answer::Done | Answer::Changed(_) | Answer::Workflow(_) => Ok(0),
+        }
+    }
+
+    async fn held_payloads(&self, of: &[Hash], since: Timestamp) -> Result<HashSet<Hash>, StoreError> {
+        let of = of.to_vec();
+        self.readers.ask(move |conn| retain::held_payloads(conn, &of, since)).await
     }
 }

@@ -7,6 +7,7 @@ use switchyard_store::{ScheduleRecord, StoreError};
 
 use super::journal::Failure;
 use super::read::{Answer, Unread, list, one};
+use super::retain;
 
 const COLUMNS: &str = "spec, next_at, last_run";
 
@@ -28,6 +29,15 @@ pub(super) enum Change {
 
 /// Whether anything was changed.
 pub(super) fn change(conn: &Connection, change: &Change) -> Result<bool, Failure> {
+    match change {
+        Change::Put(record) => {
+            let holder = retain::schedule_holder(&record.schedule.name);
+            retain::let_go(conn, &holder)?;
+            retain::hold(conn, &record.schedule.input, &holder)?;
+        }
+        Change::Remove { name } => retain::let_go(conn, &retain::schedule_holder(name))?,
+        Change::Advance { .. } => {}
+    }
     let changed = match change {
         Change::Put(record) => conn
             .prepare_cached(

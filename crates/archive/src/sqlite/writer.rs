@@ -150,7 +150,7 @@ impl Desk {
         while weight < GROUP_EVENTS_MAX
             && let Ok(job) = self.inbox.try_recv()
         {
-            weight += job.work.weight();
+            weight = weight.saturating_add(job.work.weight());
             group.push(job);
         }
         group

@@ -160,6 +160,17 @@ pub struct Accepted {
     pub seeds: Vec<Seed>,
 }
 
+impl Accepted {
+    fn for_each_payload(&self, visit: &mut dyn FnMut(&Payload)) {
+        visit(&self.input);
+        for seed in &self.seeds {
+            if let SeedEnd::Succeeded(output) = &seed.end {
+                visit(output);
+            }
+        }
+    }
+}
+
 /// The same key with the same body answers the same run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idempotency {
@@ -369,6 +380,40 @@ impl EventKind {
             Self::ApprovalDecided { .. } => "approval_decided",
             Self::ChildStarted { .. } => "child_started",
             Self::ChildEnded { .. } => "child_ended",
+        }
+    }
+
+    /// Everything in it that may be a reference into the CAS.
+    pub fn for_each_payload(&self, visit: &mut dyn FnMut(&Payload)) {
+        match self {
+            Self::RunAccepted(accepted) => accepted.for_each_payload(visit),
+            Self::RunEnded { output: payload, .. }
+            | Self::SignalReceived { payload, .. }
+            | Self::NodeSucceeded { output: payload, .. }
+            | Self::NodeCheckpointed { value: payload, .. }
+            | Self::ChildEnded { output: payload, .. } => visit(payload),
+            Self::NodeChunks { chunks, .. } => chunks.iter().for_each(visit),
+            Self::RunPatched(patched) => visit(&patched.ops),
+            Self::NodeWaiting { on, .. } => match on {
+                WaitFor::Approval(request) => visit(&request.payload),
+                WaitFor::Children(plan) => plan.children.iter().for_each(|child| visit(&child.input)),
+                WaitFor::Timer { .. } | WaitFor::Signal { .. } => {}
+            },
+            Self::RunStarted {}
+            | Self::RunPaused { .. }
+            | Self::RunResumed { .. }
+            | Self::RunClosing { .. }
+            | Self::RunCompensating {}
+            | Self::RunRetried { .. }
+            | Self::NodeStarted { .. }
+            | Self::NodeFailed { .. }
+            | Self::NodeRetrying { .. }
+            | Self::NodeSkipped { .. }
+            | Self::NodeWoken { .. }
+            | Self::NodeReleased { .. }
+            | Self::NodeCancelled { .. }
+            | Self::ApprovalDecided { .. }
+            | Self::ChildStarted { .. } => {}
         }
     }
 

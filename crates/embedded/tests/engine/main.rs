@@ -5,6 +5,7 @@ mod disk_full;
 mod docs;
 mod examples;
 mod patches;
+mod retention;
 mod runs;
 mod schedules;
 mod support;

@@ -7,6 +7,7 @@ mod fork;
 mod history;
 mod patch;
 mod recover;
+mod retain;
 mod schedules;
 mod submit;
 mod view;
@@ -24,6 +25,7 @@ pub use fork::{Fork, Forked};
 pub use history::History;
 pub use patch::PatchRequest;
 pub use recover::Recovered;
+pub use retain::Retained;
 pub use schedules::Pass;
 pub use submit::Submission;
 

@@ -163,7 +163,7 @@ async fn idle_streams_cost_little_and_all_hear_the_end() {
 
 /// `cargo test -p switchyard-server --test api ten_thousand -- --ignored --nocapture`
 #[tokio::test]
-#[ignore = "20,000 open files: `ulimit -Hn` must allow them"]
+#[ignore = "both ends are here: `ulimit -Hn` must allow more than 21,000 open files"]
 async fn ten_thousand_idle_streams() {
     let files = allow_many_connections();
     assert!(files.is_none_or(|files| files > 21_000), "only {files:?} open files are allowed");

@@ -1,0 +1,222 @@
+//! What is no longer kept, and which payloads are still mentioned.
+
+use std::time::Duration;
+
+use switchyard_core::run::{Accepted, EndStatus, Event, EventKind, ParentLink};
+use switchyard_core::schedule::Schedule;
+use switchyard_core::{CasRef, Hash, Payload, RunId, Timestamp};
+use switchyard_store::{ApprovalFilter, Archive, Retention, RunFilter, ScheduleRecord};
+
+use crate::Backend;
+use crate::fixtures::{
+    History, acceptance, accepted, accepted_as, accepted_with_key, at, ended, node_waiting, retried, run_id,
+};
+
+pub async fn all<B: Backend>(backend: &B) {
+    an_empty_policy_keeps_everything(backend).await;
+    old_runs_go_by_age(backend).await;
+    the_latest_ends_stay_by_count(backend).await;
+    a_pass_takes_the_earliest_ends_first(backend).await;
+    nothing_of_a_removed_run_is_left(backend).await;
+    children_go_with_their_parent(backend).await;
+    a_parent_stays_as_long_as_a_child_goes_on(backend).await;
+    what_goes_on_stays(backend).await;
+    payloads_of_runs_are_held(backend).await;
+    payloads_elsewhere_are_held(backend).await;
+}
+
+const BATCH: usize = 100;
+
+fn by_age(seconds: u64) -> Retention {
+    Retention { keep_for: Some(Duration::from_secs(seconds)), ..Retention::default() }
+}
+
+fn by_count(runs: u64) -> Retention {
+    Retention { keep_runs: Some(runs), ..Retention::default() }
+}
+
+/// A run that was accepted and ended at this moment.
+async fn put_ended(archive: &dyn Archive, run: RunId, first: EventKind, end: Timestamp) {
+    let mut history = History::of(run);
+    let events = history.all([first, ended(EndStatus::Succeeded)]);
+    archive.append(events.into_iter().map(|event| Event { at: end, ..event }).collect()).await.unwrap();
+}
+
+fn child_of(parent: RunId) -> EventKind {
+    let parent = Some(ParentLink { run: parent, node: "each".into(), index: 0, depth: 1 });
+    accepted_as(Accepted { parent, ..acceptance() })
+}
+
+async fn left(archive: &dyn Archive) -> Vec<RunId> {
+    let filter = RunFilter { include_children: true, limit: 1_000, ..RunFilter::default() };
+    archive.runs(&filter).await.unwrap().items.iter().rev().map(|run| run.run_id).collect()
+}
+
+async fn an_empty_policy_keeps_everything<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    put_ended(&*archive, run_id(0), accepted(), at(1)).await;
+    assert_eq!(archive.retain(&Retention::default(), at(1_000_000), BATCH).await.unwrap(), 0);
+    assert_eq!(left(&*archive).await, [run_id(0)]);
+}
+
+async fn old_runs_go_by_age<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    for n in 0..4 {
+        put_ended(&*archive, run_id(n), accepted(), at(u64::from(n) * 10)).await;
+    }
+    assert_eq!(archive.retain(&by_age(100), at(99), BATCH).await.unwrap(), 0);
+    assert_eq!(archive.retain(&by_age(100), at(110), BATCH).await.unwrap(), 2);
+    assert_eq!(left(&*archive).await, [2, 3].map(run_id));
+    assert_eq!(archive.retain(&by_age(100), at(110), BATCH).await.unwrap(), 0);
+}
+
+async fn the_latest_ends_stay_by_count<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    // Not in the order of acceptance: the end decides.
+    for (n, end) in [(0, 40), (1, 10), (2, 30), (3, 20)] {
+        put_ended(&*archive, run_id(n), accepted(), at(end)).await;
+    }
+    put_ended(&*archive, run_id(9), child_of(run_id(0)), at(50)).await;
+    assert_eq!(archive.retain(&by_count(4), at(60), BATCH).await.unwrap(), 0, "a child is not counted");
+    assert_eq!(archive.retain(&by_count(2), at(60), BATCH).await.unwrap(), 2);
+    assert_eq!(left(&*archive).await, [0, 2, 9].map(run_id));
+    let both = Retention { keep_for: Some(Duration::from_secs(25)), ..by_count(1) };
+    assert_eq!(archive.retain(&both, at(60), BATCH).await.unwrap(), 1, "either of the two is enough");
+    assert_eq!(archive.retain(&by_count(0), at(60), BATCH).await.unwrap(), 1);
+    assert_eq!(left(&*archive).await, []);
+}
+
+async fn a_pass_takes_the_earliest_ends_first<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    for (n, end) in [(0, 40), (1, 10), (2, 30), (3, 20), (4, 50)] {
+        put_ended(&*archive, run_id(n), accepted(), at(end)).await;
+    }
+    assert_eq!(archive.retain(&by_age(0), at(60), 2).await.unwrap(), 2);
+    assert_eq!(left(&*archive).await, [0, 2, 4].map(run_id));
+    assert_eq!(archive.retain(&by_age(0), at(60), 2).await.unwrap(), 2);
+    assert_eq!(archive.retain(&by_age(0), at(60), 2).await.unwrap(), 1, "fewer than asked for are the last");
+    assert_eq!(left(&*archive).await, []);
+}
+
+async fn nothing_of_a_removed_run_is_left<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    let first = || accepted_with_key("order-17", Hash::of(b"body"));
+    let mut history = History::of(run_id(0));
+    history.put(&*archive, [first(), node_waiting("approve", "appr_1"), ended(EndStatus::Failed)]).await;
+    History::of(run_id(1)).put(&*archive, [accepted(), node_waiting("approve", "appr_2")]).await;
+    assert_eq!(archive.retain(&by_age(0), at(100), BATCH).await.unwrap(), 1);
+
+    assert_eq!(archive.run(run_id(0)).await.unwrap(), None);
+    assert_eq!(archive.events(run_id(0), 0, 10).await.unwrap(), []);
+    assert_eq!(archive.by_idempotency_key("order-17").await.unwrap(), None);
+    let approvals = archive.approvals(&ApprovalFilter::default()).await.unwrap();
+    assert_eq!(approvals.iter().map(|a| a.approval.as_str()).collect::<Vec<_>>(), ["appr_2"]);
+    // Nobody remembers it either: a history goes on from its beginning only.
+    archive.append(vec![history.next(retried())]).await.unwrap_err();
+    History::of(run_id(2)).put(&*archive, [first()]).await;
+}
+
+async fn children_go_with_their_parent<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    put_ended(&*archive, run_id(0), accepted(), at(30)).await;
+    put_ended(&*archive, run_id(1), child_of(run_id(0)), at(10)).await;
+    put_ended(&*archive, run_id(2), child_of(run_id(1)), at(5)).await;
+    put_ended(&*archive, run_id(3), accepted(), at(90)).await;
+    assert_eq!(archive.retain(&by_age(50), at(70), BATCH).await.unwrap(), 0, "they are as old as the first");
+    assert_eq!(left(&*archive).await.len(), 4);
+    assert_eq!(archive.retain(&by_age(50), at(80), BATCH).await.unwrap(), 1);
+    assert_eq!(left(&*archive).await, [run_id(3)]);
+}
+
+async fn a_parent_stays_as_long_as_a_child_goes_on<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    put_ended(&*archive, run_id(0), accepted(), at(10)).await;
+    put_ended(&*archive, run_id(1), child_of(run_id(0)), at(10)).await;
+    let mut grandchild = History::of(run_id(2));
+    grandchild.put(&*archive, [child_of(run_id(1))]).await;
+    put_ended(&*archive, run_id(3), accepted(), at(20)).await;
+    // It must not stand in the way of the next.
+    assert_eq!(archive.retain(&by_age(0), at(100), 1).await.unwrap(), 1);
+    assert_eq!(left(&*archive).await, [0, 1, 2].map(run_id));
+    grandchild.put(&*archive, [ended(EndStatus::Cancelled)]).await;
+    assert_eq!(archive.retain(&by_age(0), at(100), 1).await.unwrap(), 1);
+    assert_eq!(left(&*archive).await, []);
+}
+
+async fn what_goes_on_stays<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    History::of(run_id(0)).put(&*archive, [accepted()]).await;
+    let mut again = History::of(run_id(1));
+    again.put(&*archive, [accepted(), ended(EndStatus::Failed), retried()]).await;
+    let policy = Retention { keep_for: Some(Duration::ZERO), ..by_count(0) };
+    assert_eq!(archive.retain(&policy, at(1_000), BATCH).await.unwrap(), 0);
+    assert_eq!(left(&*archive).await, [0, 1].map(run_id));
+    again.put(&*archive, [ended(EndStatus::Failed)]).await;
+}
+
+fn large(content: &str) -> Payload {
+    Payload::Cas(CasRef { hash: Hash::of(content.as_bytes()), bytes: 70_000 })
+}
+
+/// Those of `a`, `b`, … that are held.
+async fn held(archive: &dyn Archive, of: &str, since: Timestamp) -> String {
+    let names: Vec<String> = of.chars().map(String::from).collect();
+    let hashes: Vec<Hash> = names.iter().map(|name| Hash::of(name.as_bytes())).collect();
+    let held = archive.held_payloads(&hashes, since).await.unwrap();
+    names.into_iter().filter(|name| held.contains(&Hash::of(name.as_bytes()))).collect()
+}
+
+async fn payloads_of_runs_are_held<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    let with_input = |name: &str| accepted_as(Accepted { input: large(name), ..acceptance() });
+    let succeeded = |name: &str| EventKind::NodeSucceeded { node: "n".into(), output: large(name) };
+    let end =
+        |name: &str| EventKind::RunEnded { status: EndStatus::Succeeded, output: large(name), error: None };
+    History::of(run_id(0)).put(&*archive, [with_input("a"), succeeded("b"), end("c")]).await;
+    History::of(run_id(1)).put(&*archive, [with_input("b"), succeeded("d")]).await;
+    drop(archive);
+    let archive = backend.open(&place).await;
+    assert_eq!(held(&*archive, "abcdx", at(100)).await, "abcd");
+    assert_eq!(held(&*archive, "", at(100)).await, "");
+
+    // Somebody may be about to take over what a run that was just removed had mentioned.
+    assert_eq!(archive.retain(&by_age(0), at(50), BATCH).await.unwrap(), 1);
+    assert_eq!(held(&*archive, "abcdx", at(49)).await, "abcd");
+    assert_eq!(held(&*archive, "abcdx", at(50)).await, "bd");
+    let later = Retention { payload_grace: Duration::from_secs(10), ..Retention::default() };
+    archive.retain(&later, at(59), BATCH).await.unwrap();
+    assert_eq!(held(&*archive, "ac", at(49)).await, "ac", "remembered during the grace");
+}
+
+async fn payloads_elsewhere_are_held<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    archive.cache("save", "k", large("a"), at(0), Duration::from_secs(10)).await.unwrap();
+    archive.cache("save", "l", large("a"), at(0), Duration::from_secs(5)).await.unwrap();
+    assert_eq!(held(&*archive, "a", at(9)).await, "a");
+    assert_eq!(held(&*archive, "a", at(10)).await, "");
+
+    let schedule = |input: &str| {
+        let spec = serde_json::json!({
+            "name": "nightly", "workflow": "report", "cron": "0 1 * * *", "time_zone": "UTC",
+            "input": large(input),
+        });
+        let schedule: Schedule = serde_json::from_value(spec).expect("a schedule");
+        ScheduleRecord { schedule, next_at: None, last_run: None }
+    };
+    archive.put_schedule(schedule("b")).await.unwrap();
+    assert_eq!(held(&*archive, "bc", at(1_000)).await, "b");
+    archive.put_schedule(schedule("c")).await.unwrap();
+    assert_eq!(held(&*archive, "bc", at(1_000)).await, "c");
+    archive.remove_schedule("nightly").await.unwrap();
+    assert_eq!(held(&*archive, "bc", at(1_000)).await, "");
+}

@@ -1,0 +1,215 @@
+//! The archive in Postgres: one task appends, a pool of connections does everything else.
+//!
+//! - `writer`: the task; everything that waits is one transaction and one commit
+//! - `session`: its connection and statements
+//! - `group`: which calls fit what is stored, and what they change
+//! - `project`: the rows of runs and approvals that follow from events
+//! - `read`, `schedules`, `workflows`, `keys`, `retain`: the rest, on the pool
+
+mod group;
+mod keys;
+mod project;
+mod read;
+mod retain;
+mod rows;
+mod schedules;
+mod session;
+mod workflows;
+mod writer;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use switchyard_core::run::Event;
+use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
+use switchyard_store::{
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, Page, Retention, RunFilter, RunRecord,
+    ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
+};
+
+use crate::pool::Pool;
+use crate::{Target, migrations, text};
+use writer::Writer;
+
+/// A handle on the archive. What was handed over before the last clone is dropped is still written, as long as the
+/// runtime that opened it goes on.
+#[derive(Debug, Clone)]
+pub struct PostgresArchive {
+    pool: Pool,
+    writer: Writer,
+}
+
+/// How to use an archive, for those who need to deviate.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Connections for everything but appends, which have one of their own.
+    pub connections: usize,
+    /// How long an append looks for a lost server before it fails.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { connections: 8, patience: Duration::from_secs(5) }
+    }
+}
+
+impl PostgresArchive {
+    /// Opens what [`migrate`](crate::migrate) has made.
+    pub async fn open(target: Target) -> Result<Self, StoreError> {
+        Self::open_custom(target, Options::default()).await
+    }
+
+    /// The same with options.
+    pub async fn open_custom(target: Target, options: Options) -> Result<Self, StoreError> {
+        migrations::check_current(&target).await?;
+        let pool = Pool::new(target.clone(), options.connections)?;
+        Ok(Self { pool, writer: Writer::start(target, options.patience) })
+    }
+}
+
+#[async_trait]
+impl Archive for PostgresArchive {
+    fn append(&self, events: Vec<Event>) -> Ack {
+        Box::pin(self.writer.hand_over(events))
+    }
+
+    async fn events(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        read::events(&self.pool, run, after, limit).await
+    }
+
+    async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        read::run(&self.pool, run).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError> {
+        read::runs(&self.pool, filter).await
+    }
+
+    async fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError> {
+        read::unfinished(&self.pool).await
+    }
+
+    async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError> {
+        read::by_idempotency_key(&self.pool, key).await
+    }
+
+    async fn put_definition(&self, hash: Hash, canonical: Arc<str>) -> Result<(), StoreError> {
+        // The same workflow is submitted again and again: looking costs less than a commit.
+        if read::has_definition(&self.pool, hash).await? {
+            return Ok(());
+        }
+        let sql = "INSERT INTO definitions (hash, body) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        self.pool.change(sql, &[&hash.to_string(), &&*canonical]).await.map(drop)
+    }
+
+    async fn definition(&self, hash: Hash) -> Result<Option<Arc<str>>, StoreError> {
+        read::definition(&self.pool, hash).await
+    }
+
+    async fn register_workflow(
+        &self,
+        name: &str,
+        definition: Hash,
+        at: Timestamp,
+    ) -> Result<WorkflowRecord, StoreError> {
+        workflows::register(&self.pool, name, definition, at).await
+    }
+
+    async fn workflow(&self, name: &str, version: Option<u32>) -> Result<Option<WorkflowRecord>, StoreError> {
+        workflows::by_name(&self.pool, name, version).await
+    }
+
+    async fn workflows(&self) -> Result<Vec<WorkflowRecord>, StoreError> {
+        workflows::newest(&self.pool).await
+    }
+
+    async fn put_schedule(&self, record: ScheduleRecord) -> Result<(), StoreError> {
+        schedules::put(&self.pool, &record).await
+    }
+
+    async fn remove_schedule(&self, name: &str) -> Result<bool, StoreError> {
+        schedules::remove(&self.pool, name).await
+    }
+
+    async fn advance_schedule(
+        &self,
+        name: &str,
+        seen: Option<Timestamp>,
+        next: Option<Timestamp>,
+        last_run: Option<RunId>,
+    ) -> Result<bool, StoreError> {
+        schedules::advance(&self.pool, name, seen, next, last_run).await
+    }
+
+    async fn schedule(&self, name: &str) -> Result<Option<ScheduleRecord>, StoreError> {
+        schedules::by_name(&self.pool, name).await
+    }
+
+    async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
+        schedules::all(&self.pool).await
+    }
+
+    async fn put_api_key(&self, record: ApiKeyRecord) -> Result<(), StoreError> {
+        keys::put(&self.pool, &record).await
+    }
+
+    async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        keys::all(&self.pool).await
+    }
+
+    async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError> {
+        keys::by_id(&self.pool, id).await
+    }
+
+    async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
+        keys::revoke(&self.pool, id, at).await
+    }
+
+    async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError> {
+        read::approval(&self.pool, approval).await
+    }
+
+    async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<ApprovalRecord>, StoreError> {
+        read::approvals(&self.pool, filter).await
+    }
+
+    async fn cached(&self, scope: &str, key: &str, now: Timestamp) -> Result<Option<Payload>, StoreError> {
+        read::cached(&self.pool, scope, key, now).await
+    }
+
+    async fn cache(
+        &self,
+        scope: &str,
+        key: &str,
+        value: Payload,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> Result<(), StoreError> {
+        let (scope, key) = (text::stored(scope), text::stored(key));
+        let expires_at = now.plus(ttl).as_millis();
+        if let Payload::Cas(reference) = &value {
+            let hold = "INSERT INTO payload_refs (hash, holder, released_at) VALUES ($1, 'cache', $2)
+                ON CONFLICT (hash, holder) DO UPDATE
+                SET released_at = greatest(payload_refs.released_at, excluded.released_at)";
+            self.pool.change(hold, &[&reference.hash.to_string(), &expires_at]).await?;
+        }
+        let remember = "INSERT INTO cache (scope, key, value, expires_at) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at";
+        self.pool.change(remember, &[&scope, &key, &session::json(&value), &expires_at]).await?;
+        // What somebody else is at is left to them.
+        let forget = "DELETE FROM cache WHERE (scope, key) IN
+            (SELECT scope, key FROM cache WHERE expires_at <= $1 LIMIT 100 FOR UPDATE SKIP LOCKED)";
+        self.pool.change(forget, &[&now.as_millis()]).await.map(drop)
+    }
+
+    async fn retain(&self, policy: &Retention, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        retain::pass(&self.pool, policy, now, limit).await
+    }
+
+    async fn held_payloads(&self, of: &[Hash], since: Timestamp) -> Result<HashSet<Hash>, StoreError> {
+        retain::held_payloads(&self.pool, of, since).await
+    }
+}

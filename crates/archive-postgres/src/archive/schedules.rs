@@ -1,0 +1,74 @@
+//! The rows of schedules.
+
+use switchyard_core::{Payload, RunId, Timestamp};
+use switchyard_store::{ScheduleRecord, StoreError};
+use tokio_postgres::Row;
+
+use super::rows::{damaged, json, maybe_moment, millis};
+use super::session;
+use crate::pool::Pool;
+use crate::text;
+
+const COLUMNS: &str = "name, spec, next_at, last_run";
+
+pub(super) async fn put(pool: &Pool, record: &ScheduleRecord) -> Result<(), StoreError> {
+    let name = &record.schedule.name;
+    // With its input's place in the CAS, if it has one, in the same statement.
+    let put = "WITH let_go AS (DELETE FROM payload_refs WHERE holder = $5 AND hash IS DISTINCT FROM $6::text),
+        held AS (INSERT INTO payload_refs (hash, holder) SELECT $6, $5 WHERE $6 IS NOT NULL ON CONFLICT DO NOTHING)
+        INSERT INTO schedules (name, spec, next_at, last_run) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, next_at = excluded.next_at,
+            last_run = excluded.last_run";
+    let last_run = record.last_run.map(|run| run.to_string());
+    let spec = session::json(&record.schedule);
+    let input = match &record.schedule.input {
+        Payload::Cas(reference) => Some(reference.hash.to_string()),
+        Payload::Json(_) => None,
+    };
+    let (stored, next_at, holder) = (text::stored(name), millis(record.next_at), holder(name));
+    pool.change(put, &[&stored, &spec, &next_at, &last_run, &holder, &input]).await.map(drop)
+}
+
+pub(super) async fn remove(pool: &Pool, name: &str) -> Result<bool, StoreError> {
+    let remove =
+        "WITH let_go AS (DELETE FROM payload_refs WHERE holder = $2) DELETE FROM schedules WHERE name = $1";
+    Ok(pool.change(remove, &[&text::stored(name), &holder(name)]).await? > 0)
+}
+
+/// Who holds on to a schedule's input.
+fn holder(name: &str) -> String {
+    format!("schedule/{}", text::stored(name))
+}
+
+pub(super) async fn advance(
+    pool: &Pool,
+    name: &str,
+    seen: Option<Timestamp>,
+    next: Option<Timestamp>,
+    last_run: Option<RunId>,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE schedules SET next_at = $3, last_run = coalesce($4, last_run)
+        WHERE name = $1 AND next_at IS NOT DISTINCT FROM $2";
+    let last_run = last_run.map(|run| run.to_string());
+    let moved = pool.change(sql, &[&text::stored(name), &millis(seen), &millis(next), &last_run]).await?;
+    Ok(moved > 0)
+}
+
+pub(super) async fn by_name(pool: &Pool, name: &str) -> Result<Option<ScheduleRecord>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM schedules WHERE name = $1");
+    pool.row(&sql, &[&text::stored(name)]).await?.as_ref().map(record).transpose()
+}
+
+pub(super) async fn all(pool: &Pool) -> Result<Vec<ScheduleRecord>, StoreError> {
+    pool.rows(&format!("SELECT {COLUMNS} FROM schedules ORDER BY name"), &[])
+        .await?
+        .iter()
+        .map(record)
+        .collect()
+}
+
+fn record(row: &Row) -> Result<ScheduleRecord, StoreError> {
+    let last_run: Option<&str> = row.get("last_run");
+    let last_run = last_run.map(str::parse).transpose().map_err(|_| damaged("last_run", row.get(0)))?;
+    Ok(ScheduleRecord { schedule: json(row, "spec")?, next_at: maybe_moment(row, "next_at"), last_run })
+}

@@ -1,0 +1,58 @@
+//! Names for definitions, in versions.
+
+use switchyard_core::{Hash, Timestamp};
+use switchyard_store::{StoreError, WorkflowRecord};
+use tokio_postgres::Error;
+
+use super::rows::{WORKFLOW_COLUMNS, workflow_record};
+use crate::error::cannot_write;
+use crate::pool::Pool;
+use crate::text;
+
+const NEWEST: &str = "SELECT name, version, definition, created_at FROM workflows WHERE name = $1
+    ORDER BY version DESC LIMIT 1";
+
+pub(super) async fn register(
+    pool: &Pool,
+    name: &str,
+    definition: Hash,
+    at: Timestamp,
+) -> Result<WorkflowRecord, StoreError> {
+    let unable = |e: Error| cannot_write(pool.target(), &e);
+    let stored = text::stored(name);
+    let mut connection = pool.take().await?;
+    let transaction = connection.transaction().await.map_err(unable)?;
+    // Whoever else registers under this name waits here: versions have no gaps.
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' workflow ' || $1, 0))";
+    transaction.execute(lock, &[&stored]).await.map_err(unable)?;
+    let newest = transaction.query_opt(NEWEST, &[&stored]).await.map_err(unable)?;
+    let newest = newest.as_ref().map(workflow_record).transpose()?;
+    let version = match newest {
+        Some(newest) if newest.definition == definition => return Ok(newest),
+        newest => newest.map_or(0, |newest| newest.version) + 1,
+    };
+    let insert = "INSERT INTO workflows (name, version, definition, created_at) VALUES ($1, $2, $3, $4)";
+    let params = (version.cast_signed(), definition.to_string(), at.as_millis());
+    transaction.execute(insert, &[&stored, &params.0, &params.1, &params.2]).await.map_err(unable)?;
+    transaction.commit().await.map_err(unable)?;
+    Ok(WorkflowRecord { name: name.to_owned(), version, definition, created_at: at })
+}
+
+pub(super) async fn by_name(
+    pool: &Pool,
+    name: &str,
+    version: Option<u32>,
+) -> Result<Option<WorkflowRecord>, StoreError> {
+    let sql = format!(
+        "SELECT {WORKFLOW_COLUMNS} FROM workflows WHERE name = $1 AND version = coalesce($2, version)
+         ORDER BY version DESC LIMIT 1"
+    );
+    let row = pool.row(&sql, &[&text::stored(name), &version.map(u32::cast_signed)]).await?;
+    row.as_ref().map(workflow_record).transpose()
+}
+
+pub(super) async fn newest(pool: &Pool) -> Result<Vec<WorkflowRecord>, StoreError> {
+    let sql =
+        format!("SELECT DISTINCT ON (name) {WORKFLOW_COLUMNS} FROM workflows ORDER BY name, version DESC");
+    pool.rows(&sql, &[]).await?.iter().map(workflow_record).collect()
+}

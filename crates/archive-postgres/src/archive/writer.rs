@@ -1,0 +1,211 @@
+//! The one task that appends. Whatever waits when it looks is one transaction and one commit, and then all of it is
+//! acknowledged; what arrives meanwhile is the next. When Postgres goes away, it looks for it again.
+
+use std::future::Future;
+use std::time::Duration;
+
+use switchyard_core::run::{Event, EventKind};
+use switchyard_store::StoreError;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::group::{Group, Stored, Written};
+use super::session::{Failure, Session};
+use crate::Target;
+use crate::error::{Trouble, cannot_write, sentence, trouble};
+
+/// A transaction takes no more once it has this many events, or bytes in their bodies: the first in it should not
+/// wait for ever, and a message has a limit.
+const GROUP_EVENTS_MAX: usize = 8_000;
+const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How long to wait before looking for a lost server again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Somebody who has waited for longer than the patience is still given one attempt, of this length.
+const LAST_ATTEMPT: Duration = Duration::from_secs(1);
+
+/// Collisions are settled by whoever was first; a group that meets this many in a row is told.
+const COLLISIONS_MAX: u32 = 10;
+
+struct Job {
+    call: Vec<Written>,
+    since: Instant,
+    ack: oneshot::Sender<Result<(), StoreError>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Writer {
+    target: Target,
+    jobs: mpsc::UnboundedSender<Job>,
+}
+
+impl Writer {
+    /// Ends when every handle is dropped and everything that was handed over is written.
+    pub(super) fn start(target: Target, patience: Duration) -> Self {
+        let (jobs, inbox) = mpsc::unbounded_channel();
+        let desk = Desk { target: target.clone(), patience, inbox, session: None };
+        tokio::spawn(desk.work());
+        Self { target, jobs }
+    }
+
+    /// Takes its place in the order now; resolves when it is durable.
+    pub(super) fn hand_over(
+        &self,
+        events: Vec<Event>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
+        let (ack, answer) = oneshot::channel();
+        let sent = written(events).map(|call| {
+            // If the task is gone, so is `ack`, and the answer below says it.
+            drop(self.jobs.send(Job { call, since: Instant::now(), ack }));
+        });
+        let target = self.target.clone();
+        async move {
+            sent?;
+            let gone = || StoreError::unavailable(format!("the writer to {target} has stopped"));
+            answer.await.unwrap_or_else(|_| Err(gone()))
+        }
+    }
+}
+
+fn written(events: Vec<Event>) -> Result<Vec<Written>, StoreError> {
+    let write = |event: Event| match serde_json::to_string(&event.kind) {
+        Ok(body) => Ok(Written { event, body }),
+        Err(e) => Err(StoreError::Corrupt(format!("an event cannot be written as JSON: {e}"))),
+    };
+    events.into_iter().map(write).collect()
+}
+
+struct Desk {
+    target: Target,
+    patience: Duration,
+    inbox: mpsc::UnboundedReceiver<Job>,
+    /// None until it is needed, and after it was lost.
+    session: Option<Session>,
+}
+
+impl Desk {
+    async fn work(mut self) {
+        while let Some(first) = self.inbox.recv().await {
+            let jobs = self.gather(first);
+            self.settle(jobs).await;
+        }
+    }
+
+    /// Everything that waits behind `first`, up to the size of a group.
+    fn gather(&mut self, first: Job) -> Vec<Job> {
+        let bytes = |job: &Job| job.call.iter().map(|written| written.body.len()).sum::<usize>();
+        let (mut events, mut size) = (first.call.len(), bytes(&first));
+        let mut jobs = vec![first];
+        while events < GROUP_EVENTS_MAX
+            && size < GROUP_BYTES_MAX
+            && let Ok(job) = self.inbox.try_recv()
+        {
+            events += job.call.len();
+            size += bytes(&job);
+            jobs.push(job);
+        }
+        jobs
+    }
+
+    /// Writes jobs together; if the server finds fault with something among them, one by one.
+    async fn settle(&mut self, jobs: Vec<Job>) {
+        match self.write(&jobs).await {
+            Ok(verdicts) => {
+                for (job, verdict) in jobs.into_iter().zip(verdicts) {
+                    // Nobody may be waiting any more; what is written stays written.
+                    drop(job.ack.send(verdict));
+                }
+            }
+            Err(StoreError::Corrupt(_)) if jobs.len() > 1 => {
+                for job in jobs {
+                    Box::pin(self.settle(vec![job])).await;
+                }
+            }
+            Err(why) => {
+                tracing::error!(error = %why, calls = jobs.len(), "events could not be archived");
+                for job in jobs {
+                    drop(job.ack.send(Err(why.clone())));
+                }
+            }
+        }
+    }
+
+    /// What became of each call, once all of that is committed. Tries again while patience lasts: a group that was
+    /// committed although nobody heard of it is found there the next time, event by event.
+    async fn write(&mut self, jobs: &[Job]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+        let now = Instant::now();
+        let since = jobs.iter().map(|job| job.since).min().unwrap_or(now);
+        let deadline = (since + self.patience).max(now + LAST_ATTEMPT);
+        let mut collisions = 0;
+        loop {
+            let failure = match timeout_at(deadline, self.attempt(jobs)).await {
+                Ok(Ok(verdicts)) => return Ok(verdicts),
+                Ok(Err(failure)) => failure,
+                Err(_) => {
+                    self.session = None;
+                    let why = format!("{} did not answer in time", self.target);
+                    return Err(StoreError::Unavailable(why));
+                }
+            };
+            let error = match failure {
+                Failure::Damaged(why) => {
+                    self.recover().await;
+                    return Err(why);
+                }
+                Failure::Postgres(error) => error,
+            };
+            match trouble(&error) {
+                Trouble::Collision if collisions < COLLISIONS_MAX => {
+                    collisions += 1;
+                    self.recover().await;
+                }
+                Trouble::Lost if Instant::now() + LOOK_AGAIN < deadline => {
+                    tracing::warn!(error = %sentence(&error), "lost {}, looking for it again", self.target);
+                    self.session = None;
+                    sleep(LOOK_AGAIN).await;
+                }
+                _ => {
+                    self.recover().await;
+                    return Err(cannot_write(&self.target, &error));
+                }
+            }
+        }
+    }
+
+    async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Result<(), StoreError>>, Failure> {
+        let session = match self.session.take().filter(|session| !session.is_closed()) {
+            Some(session) => self.session.insert(session),
+            None => self.session.insert(Session::open(&self.target).await?),
+        };
+        let events: Vec<&Event> =
+            jobs.iter().flat_map(|job| &job.call).map(|written| &written.event).collect();
+        if events.is_empty() {
+            return Ok(jobs.iter().map(|_| Ok(())).collect());
+        }
+        let stored: Stored = session.begin(&events, &keys(&events)).await?;
+        let mut group = Group::new(&stored);
+        let verdicts: Vec<_> = jobs.iter().map(|job| group.take(&job.call)).collect();
+        session.commit(&group).await?;
+        Ok(verdicts)
+    }
+
+    /// Leaves a failed transaction, on the same connection if it still answers.
+    async fn recover(&mut self) {
+        if let Some(session) = self.session.take()
+            && timeout_at(Instant::now() + LAST_ATTEMPT, session.roll_back())
+                .await
+                .is_ok_and(|done| done.is_ok())
+        {
+            self.session = Some(session);
+        }
+    }
+}
+
+fn keys<'a>(events: &[&'a Event]) -> Vec<&'a str> {
+    let key = |event: &&'a Event| match &event.kind {
+        EventKind::RunAccepted(accepted) => accepted.idempotency.as_ref().map(|i| -> &str { &i.key }),
+        _ => None,
+    };
+    events.iter().filter_map(key).collect()
+}

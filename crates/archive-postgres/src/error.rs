@@ -1,0 +1,79 @@
+//! Postgres's errors, split by what can be done about them, in sentences.
+
+use deadpool_postgres::PoolError;
+use switchyard_store::StoreError;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::Target;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The connection or the server is gone, or is not the one that takes writes: try on a new connection.
+    Lost,
+    /// Somebody else was at the same rows: try again.
+    Collision,
+    /// The server is there and cannot at the moment: full, out of memory, too slow.
+    Unable,
+    /// It is not about the server: the same would fail again.
+    Wrong,
+}
+
+pub(crate) fn trouble(error: &Error) -> Trouble {
+    let Some(state) = error.code() else { return Trouble::Lost };
+    match state {
+        &SqlState::T_R_SERIALIZATION_FAILURE
+        | &SqlState::T_R_DEADLOCK_DETECTED
+        | &SqlState::UNIQUE_VIOLATION => Trouble::Collision,
+        &SqlState::READ_ONLY_SQL_TRANSACTION => Trouble::Lost,
+        &SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE => Trouble::Unable,
+        state => match &state.code()[..2] {
+            // Connection exceptions; shutting down or starting up; too many connections and other authorisation.
+            "08" | "57" | "28" | "3D" => Trouble::Lost,
+            "53" | "58" | "XX" => Trouble::Unable,
+            _ => Trouble::Wrong,
+        },
+    }
+}
+
+/// What went wrong, for people: the server's own words, or the innermost reason.
+pub(crate) fn sentence(error: &Error) -> String {
+    if let Some(server) = error.as_db_error() {
+        return server.message().to_owned();
+    }
+    innermost(error)
+}
+
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+pub(crate) fn cannot_connect(target: &Target, error: &Error) -> StoreError {
+    StoreError::unavailable(format!("cannot connect to {target}: {}", sentence(error)))
+}
+
+pub(crate) fn cannot_write(target: &Target, error: &Error) -> StoreError {
+    let why = format!("cannot write to {target}: {}", sentence(error));
+    match trouble(error) {
+        Trouble::Wrong => StoreError::Corrupt(why),
+        Trouble::Lost | Trouble::Collision | Trouble::Unable => StoreError::Unavailable(why),
+    }
+}
+
+pub(crate) fn cannot_read(target: &Target, error: &Error) -> StoreError {
+    StoreError::unavailable(format!("cannot read from {target}: {}", sentence(error)))
+}
+
+pub(crate) fn no_connection(target: &Target, error: &PoolError) -> StoreError {
+    match error {
+        PoolError::Backend(e) => cannot_connect(target, e),
+        PoolError::Timeout(_) => {
+            StoreError::unavailable(format!("no connection to {target} came free in time"))
+        }
+        other => StoreError::unavailable(format!("cannot connect to {target}: {other}")),
+    }
+}

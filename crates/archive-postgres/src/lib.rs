@@ -1,0 +1,21 @@
+//! History for good, in Postgres: what any number of processes share.
+//!
+//! - [`Target`]: which server, which schema, and how to reach it
+//! - [`migrate`]: makes the tables, or brings them up to date
+//! - [`PostgresArchive`]: events and their projections; appends that wait share one commit
+//! - [`PostgresCas`]: payloads too large for an event, a row each
+//!
+//! Nothing here decides what happens to a run: it keeps what it is told, in order, and gives it back.
+
+mod archive;
+mod cas;
+mod error;
+mod migrations;
+mod pool;
+mod target;
+mod text;
+
+pub use archive::{Options, PostgresArchive};
+pub use cas::PostgresCas;
+pub use migrations::migrate;
+pub use target::{InvalidTarget, Target};

@@ -1,0 +1,101 @@
+//! The schema, step by step. A step is never edited after a release: a new one is added.
+
+use switchyard_store::StoreError;
+use tokio_postgres::{Client, Error};
+
+use crate::Target;
+use crate::error::{cannot_connect, sentence};
+
+/// `MIGRATIONS[n]` leads from version `n` to version `n + 1`.
+const MIGRATIONS: &[&str] = &[include_str!("0001_history.sql")];
+
+/// Makes the schema and its tables, or brings them to the version this program knows. Any number of processes may do
+/// this at once. Answers how many steps were needed.
+pub async fn migrate(target: &Target) -> Result<usize, StoreError> {
+    let client = connect(target).await?;
+    let unable = |e: Error| {
+        StoreError::unavailable(format!(
+            "cannot bring schema `{}` of {target} up to date: {}",
+            target.schema,
+            sentence(&e)
+        ))
+    };
+    // Until the end of the transaction, whoever else migrates this schema waits here.
+    let lock =
+        format!("SELECT pg_advisory_xact_lock(hashtextextended('switchyard migrate {}', 0))", target.schema);
+    client.batch_execute(&format!("BEGIN; {lock}")).await.map_err(unable)?;
+    let version = known_version(&client, target).await?;
+    if version.is_none() {
+        make_schema(&client, target).await.map_err(unable)?;
+    }
+    let version = version.unwrap_or(0);
+    for (step, sql) in MIGRATIONS.iter().enumerate().skip(version) {
+        client.batch_execute(sql).await.map_err(unable)?;
+        let record = format!("INSERT INTO migrations (version) VALUES ({})", step + 1);
+        client.batch_execute(&record).await.map_err(unable)?;
+    }
+    client.batch_execute("COMMIT").await.map_err(unable)?;
+    Ok(MIGRATIONS.len() - version)
+}
+
+/// Refuses a schema that cannot be used as it is.
+pub(crate) async fn check_current(target: &Target) -> Result<(), StoreError> {
+    let client = connect(target).await?;
+    let version = known_version(&client, target).await?.unwrap_or(0);
+    if version < MIGRATIONS.len() {
+        return Err(StoreError::unavailable(format!(
+            "schema `{}` of {target} has version {version}, this program needs version {}: run `switchyard migrate`",
+            target.schema,
+            MIGRATIONS.len()
+        )));
+    }
+    Ok(())
+}
+
+/// A connection for a moment.
+async fn connect(target: &Target) -> Result<Client, StoreError> {
+    let (client, connection) =
+        target.config.connect(target.connector()?).await.map_err(|e| cannot_connect(target, &e))?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+/// None if there is nothing of ours yet.
+async fn known_version(client: &Client, target: &Target) -> Result<Option<usize>, StoreError> {
+    let unread = |e: Error| StoreError::unavailable(format!("cannot read from {target}: {}", sentence(&e)));
+    let encoding: String =
+        client.query_one("SELECT current_setting('server_encoding')", &[]).await.map_err(unread)?.get(0);
+    if encoding != "UTF8" {
+        let message = format!("{target} keeps text as {encoding}, and Switchyard needs UTF8");
+        return Err(StoreError::unavailable(message));
+    }
+    let table = format!("{}.migrations", target.schema);
+    let there = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).await.map_err(unread)?;
+    if !there.get::<_, bool>(0) {
+        return Ok(None);
+    }
+    let newest =
+        client.query_one("SELECT coalesce(max(version), 0) FROM migrations", &[]).await.map_err(unread)?;
+    let version = usize::try_from(newest.get::<_, i32>(0)).unwrap_or(usize::MAX);
+    if version > MIGRATIONS.len() {
+        return Err(StoreError::unavailable(format!(
+            "schema `{}` of {target} has version {version}, this program knows versions up to {}: use a newer switchyard",
+            target.schema,
+            MIGRATIONS.len()
+        )));
+    }
+    Ok(Some(version))
+}
+
+async fn make_schema(client: &Client, target: &Target) -> Result<(), Error> {
+    // Asked first, because making one that exists already still needs the right to make one.
+    let there = client.query_opt("SELECT 1 FROM pg_namespace WHERE nspname = $1", &[&target.schema]).await?;
+    if there.is_none() {
+        client.batch_execute(&format!("CREATE SCHEMA {}", target.schema)).await?;
+    }
+    client
+        .batch_execute(
+            "CREATE TABLE migrations (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())",
+        )
+        .await
+}

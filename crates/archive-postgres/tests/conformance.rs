@@ -1,0 +1,47 @@
+//! Postgres does what every archive and every CAS has to do.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use switchyard_archive_conformance::{Backend, CasBackend, archive_tests, cas_tests};
+use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target, migrate};
+use switchyard_store::{Archive, Cas};
+use switchyard_test_servers::postgres;
+
+struct InPostgres;
+
+async fn fresh() -> Target {
+    let server: Target = postgres::shared().url().parse().unwrap();
+    let target = server.with_schema(&postgres::fresh_schema()).unwrap();
+    migrate(&target).await.unwrap();
+    target
+}
+
+#[async_trait]
+impl Backend for InPostgres {
+    type Place = Target;
+
+    async fn place(&self) -> Target {
+        fresh().await
+    }
+
+    async fn open(&self, place: &Target) -> Arc<dyn Archive> {
+        Arc::new(PostgresArchive::open(place.clone()).await.unwrap())
+    }
+}
+
+#[async_trait]
+impl CasBackend for InPostgres {
+    type Place = Target;
+
+    async fn place(&self) -> Target {
+        fresh().await
+    }
+
+    async fn open(&self, place: &Target) -> Arc<dyn Cas> {
+        Arc::new(PostgresCas::open(place.clone()).await.unwrap())
+    }
+}
+
+archive_tests!(InPostgres);
+cas_tests!(InPostgres);

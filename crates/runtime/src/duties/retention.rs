@@ -1,0 +1,25 @@
+//! Lets go of runs that ended long ago, and of payloads that nothing mentions.
+
+use std::time::Duration;
+
+use switchyard_store::Retention;
+use tokio_util::sync::CancellationToken;
+
+use crate::Engine;
+
+/// Makes a pass every `every`.
+pub async fn retain_forever(engine: Engine, policy: Retention, every: Duration, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        match engine.retain(&policy).await {
+            Ok(gone) if gone.runs + gone.payloads == 0 => {}
+            Ok(gone) => {
+                tracing::info!(runs = gone.runs, payloads = gone.payloads, "removed what is no longer kept");
+            }
+            Err(error) => tracing::error!(%error, "what is no longer kept could not be removed"),
+        }
+        tokio::select! {
+            () = engine.clock().sleep_until(engine.clock().now().plus(every)) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Letting go of what nobody wants to keep: runs that ended long ago, and payloads that nothing mentions.
+
+use switchyard_core::Hash;
+use switchyard_store::Retention;
+
+use super::{Engine, EngineError};
+
+/// Runs that are removed in one transaction, so that nobody waits long behind it.
+const RUNS_AT_ONCE: usize = 100;
+
+/// Payloads that are looked at together.
+const PAYLOADS_AT_ONCE: usize = 500;
+
+/// What was let go. Runs that the removed ones had started are not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retained {
+    pub runs: usize,
+    pub payloads: usize,
+}
+
+impl Engine {
+    /// One pass of the retention duty. Any number of processes may make it at once.
+    pub async fn retain(&self, policy: &Retention) -> Result<Retained, EngineError> {
+        let runs = self.remove_runs(policy).await?;
+        let payloads = self.remove_payloads(policy).await?;
+        Ok(Retained { runs, payloads })
+    }
+
+    async fn remove_runs(&self, policy: &Retention) -> Result<usize, EngineError> {
+        let mut removed = 0;
+        loop {
+            let now = self.clock.now();
+            let batch = self.archive.retain(policy, now, RUNS_AT_ONCE).await?;
+            removed += batch;
+            if batch < RUNS_AT_ONCE {
+                return Ok(removed);
+            }
+        }
+    }
+
+    /// Everything in the CAS that is old enough and that nothing in the archive mentions.
+    async fn remove_payloads(&self, policy: &Retention) -> Result<usize, EngineError> {
+        let grace = policy.payload_grace;
+        let mut removed = 0;
+        let mut after: Option<Hash> = None;
+        loop {
+            let aged = self.payloads.cas().aged(grace, after, PAYLOADS_AT_ONCE).await?;
+            let Some(last) = aged.last() else { return Ok(removed) };
+            after = Some(*last);
+            let since = self.clock.now().minus(grace);
+            let held = self.archive.held_payloads(&aged, since).await?;
+            for hash in aged.into_iter().filter(|hash| !held.contains(hash)) {
+                removed += usize::from(self.payloads.cas().remove(hash, grace).await?);
+            }
+        }
+    }
+}
