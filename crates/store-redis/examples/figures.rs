@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 const NODES: usize = 10;
 const SLOTS: usize = 50;
+const PLAIN_CALLS: usize = 20_000;
 
 #[tokio::main]
 async fn main() {
@@ -33,14 +34,18 @@ async fn main() {
     memory(&server, &store).await;
     flush(&server);
     store.learn(Sketch::chain(NODES).ir()).await.expect("learnt");
-    reset_stats(&server);
+    let before = cpu_micros(&server);
     let plain = plain_calls(&server).await;
     println!("plain calls of the same commands, {SLOTS} at once: {plain:.0}/s");
-    println!("of which Redis spent {:.1} µs in each", script_micros(&server));
+    println!(
+        "  processor time of Redis: {:.1} µs a call",
+        (cpu_micros(&server) - before) / PLAIN_CALLS as f64
+    );
     accept(&store, 600).await;
-    reset_stats(&server);
+    let before = cpu_micros(&server);
     report("outbox left to grow", chain(&store, 600).await, plain);
-    println!("of which Redis spent {:.1} µs in each", script_micros(&server));
+    let steps = (600 * NODES) as f64;
+    println!("  processor time of Redis: {:.1} µs a step", (cpu_micros(&server) - before) / steps);
     store.archived().await.expect("archived");
     let stop = CancellationToken::new();
     let shipper = tokio::spawn(store.clone().ship_forever(stop.clone()));
@@ -72,18 +77,14 @@ fn used(server: &Redis) -> usize {
     line.trim().parse().expect("a number")
 }
 
-fn reset_stats(server: &Redis) {
-    redis::cmd("CONFIG").arg("RESETSTAT").exec(&mut connection(server)).expect("reset");
-}
-
-/// How long the server was busy with a script call, on average.
-fn script_micros(server: &Redis) -> f64 {
-    let info: String =
-        redis::cmd("INFO").arg("commandstats").query(&mut connection(server)).expect("answered");
-    let line =
-        info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:")).expect("scripts were called");
-    let micros = line.split(',').find_map(|part| part.strip_prefix("usec_per_call=")).expect("their time");
-    micros.parse().expect("a number")
+/// Processor time that the server has used, in microseconds.
+fn cpu_micros(server: &Redis) -> f64 {
+    let info: String = redis::cmd("INFO").arg("cpu").query(&mut connection(server)).expect("answered");
+    let seconds = |name: &str| -> f64 {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)).expect("processor time");
+        line.trim_start_matches(':').trim().parse().expect("a number")
+    };
+    (seconds("used_cpu_user:") + seconds("used_cpu_sys:")) * 1e6
 }
 
 async fn accept(store: &RedisStore, count: u64) {
@@ -178,7 +179,6 @@ return { { 'applied' }, { read[1][2][1][1], ARGV[3] } }
 ";
 
 async fn plain_calls(server: &Redis) -> f64 {
-    const CALLS: usize = 20_000;
     let client = redis::Client::open(server.url()).expect("an address");
     let connection = client.get_multiplexed_async_connection().await.expect("Redis answers");
     let hash: String = redis::cmd("SCRIPT")
@@ -196,7 +196,7 @@ async fn plain_calls(server: &Redis) -> f64 {
             group.arg("CREATE").arg(format!("{begin}s")).arg("workers").arg("0").arg("MKSTREAM");
             group.query_async::<()>(&mut connection).await.expect("made");
             let mut entry = "0-1".to_owned();
-            for _ in 0..CALLS / SLOTS {
+            for _ in 0..PLAIN_CALLS / SLOTS {
                 let mut call = redis::cmd("EVALSHA");
                 call.arg(&hash).arg(0).arg(&begin).arg(&entry).arg("x".repeat(60));
                 let (_, read): (Vec<String>, Vec<String>) =
@@ -208,5 +208,5 @@ async fn plain_calls(server: &Redis) -> f64 {
     for slot in slots.collect::<Vec<_>>() {
         slot.await.expect("it ends");
     }
-    CALLS as f64 / began.elapsed().as_secs_f64()
+    PLAIN_CALLS as f64 / began.elapsed().as_secs_f64()
 }

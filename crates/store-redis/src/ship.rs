@@ -153,9 +153,10 @@ impl RedisStore {
 
     /// The duty: ships what comes, as soon as it comes.
     pub async fn ship_forever(self: Arc<Self>, stop: CancellationToken) {
+        let mut waiting = None;
         while !stop.is_cancelled() {
             let pause = match self.ship().await {
-                Ok(Shipped::Events(_)) => self.until_more().await,
+                Ok(Shipped::Events(_)) => self.until_more(&mut waiting).await,
                 Ok(Shipped::NotOurTurn) => true,
                 Err(error) => {
                     tracing::error!(%error, "events could not be shipped to the archive");
@@ -172,7 +173,7 @@ impl RedisStore {
     }
 
     /// Waits until there is something in the outbox, a while at most. Whether that failed.
-    async fn until_more(&self) -> bool {
+    async fn until_more(&self, waiting: &mut Option<redis::aio::MultiplexedConnection>) -> bool {
         let wait = redis::cmd("XREAD")
             .arg("BLOCK")
             .arg(IDLE.as_millis() as u64)
@@ -182,8 +183,14 @@ impl RedisStore {
             .arg(self.keys.outbox())
             .arg("0")
             .to_owned();
-        let Ok(mut connection) = self.client.blocking().await else { return true };
-        wait.query_async::<redis::Value>(&mut connection).await.is_err()
+        let connection = match waiting.take() {
+            Some(connection) => Ok(connection),
+            None => self.client.blocking().await,
+        };
+        let Ok(mut connection) = connection else { return true };
+        let failed = wait.query_async::<redis::Value>(&mut connection).await.is_err();
+        *waiting = (!failed).then_some(connection);
+        failed
     }
 }
 
