@@ -6,12 +6,13 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 /// The licences that we accept. `deny.toml` has the same list.
-const ALLOWED: [&str; 11] = [
+const ALLOWED: [&str; 12] = [
     "MIT",
     "MIT-0",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
+    "BSL-1.0",
     "BSD-3-Clause",
     "ISC",
     "Unicode-3.0",

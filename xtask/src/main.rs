@@ -1,6 +1,7 @@
 //! Tasks of this repository: `cargo xtask test` does everything that CI does.
 
 mod licences;
+mod python;
 mod schemathesis;
 mod steps;
 mod tools;
@@ -19,6 +20,8 @@ struct Xtask {
 enum Task {
     /// Check formatting, lints and licences, and run every test
     Test,
+    /// Run the tests of the Python package alone
+    Python,
     /// Check the licences of everything that is linked in
     Licences,
 }
@@ -26,6 +29,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Xtask::parse().task {
         Task::Test => steps::test(),
+        Task::Python => python::test(),
         Task::Licences => licences::check(),
     }
 }

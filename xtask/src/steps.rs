@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::{licences, schemathesis, tools};
+use crate::{licences, python, schemathesis, tools};
 
 pub(crate) fn test() -> anyhow::Result<()> {
     let begun = Instant::now();
@@ -24,6 +24,8 @@ pub(crate) fn test() -> anyhow::Result<()> {
         &schemathesis::TESTS,
         &[(schemathesis::VARIABLE, program.as_os_str())],
     )?;
+    tell("tests of the Python package");
+    python::test()?;
     tell(&format!("everything passed in {} s", begun.elapsed().as_secs()));
     Ok(())
 }

@@ -6,8 +6,12 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 
 /// The program to look for, and the package that has it.
-const NEEDED: [(&str, &str); 3] =
-    [("python3", "python3"), ("redis-server", "redis-server"), ("postgres", "postgresql")];
+const NEEDED: [(&str, &str); 4] = [
+    ("python3", "python3-venv"),
+    ("redis-server", "redis-server"),
+    ("postgres", "postgresql"),
+    ("openssl", "openssl"),
+];
 
 pub(crate) fn install() -> anyhow::Result<()> {
     let missing: Vec<&str> =

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    api, approvals, bench, completions, config, keys, migrate, patch, run, runs, schedules, schema, up,
-    validate, worker, workflows,
+    api, approvals, bench, checkpoints, completions, config, keys, migrate, patch, run, runs, schedules,
+    schema, up, validate, worker, workflows,
 };
 use crate::flags::GlobalArgs;
 
@@ -13,7 +13,7 @@ Exit codes:
   0    it worked; a run that was followed succeeded
   1    the run failed or was cancelled, or the state of a run does not allow what was asked
   2    bad usage: an unknown command or id, an invalid workflow, input or patch
-  3    the data folder could not be opened or written
+  3    the data folder could not be opened or written, or Redis could not be reached
   130  interrupted by Ctrl-C (143 by SIGTERM); the run can be resumed
 
 Example:
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Schedules(schedules::Command),
     Migrate(migrate::Args),
+    #[command(subcommand)]
+    Checkpoints(checkpoints::Command),
     Config(config::Args),
     #[command(subcommand)]
     Keys(keys::Command),

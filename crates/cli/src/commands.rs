@@ -3,6 +3,7 @@
 pub(crate) mod api;
 pub(crate) mod approvals;
 pub(crate) mod bench;
+pub(crate) mod checkpoints;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod keys;
@@ -41,6 +42,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Workflows(command) => workflows::execute(command, settings).await,
         Command::Schedules(command) => schedules::execute(command, settings).await,
         Command::Migrate(args) => migrate::execute(&args, settings).await,
+        Command::Checkpoints(command) => checkpoints::execute(command).await,
         Command::Config(args) => config::execute(&args, settings),
         Command::Keys(command) => keys::execute(command, settings).await,
         Command::Bench(args) => bench::execute(&args).await,

@@ -224,6 +224,20 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<switchyard_checkpoints::Error> for Failure {
+    fn from(error: switchyard_checkpoints::Error) -> Self {
+        use switchyard_checkpoints::Error;
+        match error {
+            Error::Invalid(_) => Self::usage(error),
+            Error::Unavailable { .. } => {
+                Self::store(error).hint("say where Redis is with --redis URL or REDIS_URL")
+            }
+            Error::Format { .. } => Self::store(error).hint("a newer release wrote it: use that one"),
+            Error::Refused { .. } | Error::Corrupt { .. } => Self::store(error),
+        }
+    }
+}
+
 /// Errors of writing to stdout: files are read elsewhere, with their names in the sentence.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {

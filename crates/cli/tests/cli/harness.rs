@@ -75,6 +75,7 @@ impl Yard {
         }
         // Nor who listens on this machine.
         command.env("USER", "ada").env("SWITCHYARD_SERVER", &*self.server.borrow());
+        command.env_remove("REDIS_URL").env_remove("CHECKPOINTER_NAMESPACE");
         command
     }
 
@@ -179,7 +180,7 @@ pub(crate) fn transcript(output: &Output) -> String {
 }
 
 /// What differs from one time to the next.
-pub(crate) const FILTERS: [(&str, &str); 12] = [
+pub(crate) const FILTERS: [(&str, &str); 14] = [
     (r" --server http://127.0.0.1:\d+", ""),
     (r"run_[0-9a-z]{26}", "[RUN]"),
     (r"appr_[0-9a-f]{16}", "[APPROVAL]"),
@@ -188,6 +189,8 @@ pub(crate) const FILTERS: [(&str, &str); 12] = [
     (r"\d{4}-\d\d-\d\d[T ][\d:.]+Z", "[TIME]"),
     (r"\b(\d+ ms|\d+\.\d s)", "[TOOK]"),
     (r"in \d+ms", "in [TIME]"),
+    (r"\b\d+ B\b", "[SIZE]"),
+    (r#""stored_at_ms":\d+"#, r#""stored_at_ms":[MS]"#),
     (r"process \d+", "process [PID]"),
     (r"embedded-\d+", "embedded-[PID]"),
     // Tables are as wide as what was filtered out of them.

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod both_ways;
+mod checkpoints;
 mod config;
 mod definitions;
 mod harness;

@@ -1,0 +1,33 @@
+//! What can go wrong, split by what the caller can do about it.
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The caller's words are wrong.
+    #[error("{0}")]
+    Invalid(String),
+
+    /// Nobody answers there, or not in time. Everything here may be repeated safely.
+    #[error("redis at {address} cannot be reached: {reason}")]
+    Unavailable { address: String, reason: String },
+
+    /// The server answered, and said no.
+    #[error("redis at {address} refused: {reason}")]
+    Refused { address: String, reason: String },
+
+    /// Written by a release that this one does not know.
+    #[error(
+        "thread `{thread}` is stored in format {found}, and this release reads format {}",
+        crate::keys::FORMAT
+    )]
+    Format { thread: String, found: String },
+
+    /// What is stored is not what was written.
+    #[error("thread `{thread}` is damaged: {what}")]
+    Corrupt { thread: String, what: String },
+}
+
+impl Error {
+    pub(crate) fn corrupt(thread: &str, what: impl Into<String>) -> Self {
+        Self::Corrupt { thread: thread.to_owned(), what: what.into() }
+    }
+}

@@ -1,0 +1,32 @@
+//! Copying a thread.
+
+use redis::Value;
+
+use crate::error::Error;
+use crate::reply;
+use crate::scripts;
+use crate::store::Checkpoints;
+
+impl Checkpoints {
+    /// Everything of a thread, as it is at one moment, under another id. The copy lives as long as the original. Whether
+    /// there was something to copy.
+    pub async fn copy_thread(&self, source: &str, target: &str) -> Result<bool, Error> {
+        let dump = self.send(source, &scripts::DUMP.call(&self.space.thread(source))).await?;
+        if dump == Value::Nil {
+            return Ok(false);
+        }
+        let parts = reply::list(dump).ok_or_else(|| Error::corrupt(source, "it cannot be copied"))?;
+        let mut call = scripts::RESTORE.call(&self.space.thread(target));
+        call.arg(target);
+        for part in parts {
+            match part {
+                Value::Int(ttl_ms) => call.arg(ttl_ms),
+                part => call.arg(reply::bytes(part).unwrap_or_default()),
+            };
+        }
+        match reply::integer(&self.send(target, &call).await?) {
+            Some(1) => Ok(true),
+            _ => Err(Error::Invalid(format!("thread `{target}` is there already; delete it first"))),
+        }
+    }
+}

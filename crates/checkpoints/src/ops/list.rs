@@ -1,0 +1,161 @@
+//! The checkpoints of a thread, newest first, a page at a time.
+
+use redis::Cmd;
+
+use crate::error::Error;
+use crate::keys;
+use crate::ops::get::{self, Stored};
+use crate::record::Record;
+use crate::reply;
+use crate::store::Checkpoints;
+
+/// Which checkpoints of a thread.
+#[derive(Clone, Debug, Default)]
+pub struct Seek {
+    pub thread: String,
+    /// Of this namespace, or of all.
+    pub ns: Option<String>,
+    /// Only this one.
+    pub id: Option<String>,
+    /// Stored before this one. If it is not there any more, those whose ids are smaller.
+    pub before: Option<String>,
+    /// Where the page before ended.
+    pub after_seq: Option<u64>,
+    pub count: usize,
+    /// Without values and writes, to look at the metadata first.
+    pub heads_only: bool,
+}
+
+#[derive(Debug)]
+pub struct Page {
+    pub items: Vec<Stored>,
+    /// Where the next page begins.
+    pub next: Option<u64>,
+}
+
+/// An entry of a thread's index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub ns: String,
+    pub seq: u64,
+    pub id: String,
+}
+
+impl Checkpoints {
+    pub async fn page(&self, seek: &Seek) -> Result<Page, Error> {
+        let count = seek.count.max(1);
+        let mut listed = self.listed(seek, count + 1).await?;
+        let is_more = listed.len() > count;
+        listed.truncate(count);
+        let next = listed.last().filter(|_| is_more).map(|last| last.seq);
+        let items = match seek.heads_only {
+            true => self.heads(&seek.thread, listed).await?,
+            false => self.load(&seek.thread, listed).await?,
+        };
+        Ok(Page { items, next })
+    }
+
+    /// Up to `count` entries of the index. A single namespace is a range of it; of several, the whole is looked at.
+    async fn listed(&self, seek: &Seek, count: usize) -> Result<Vec<Listed>, Error> {
+        let bound = match &seek.before {
+            Some(before) => self.before(seek, before).await?,
+            None => Bound::None,
+        };
+        let below = match (bound, seek.after_seq) {
+            (Bound::Seq(seq), Some(after)) => Some(seq.min(after)),
+            (Bound::Seq(seq), None) => Some(seq),
+            (_, after) => after,
+        };
+        let is_range = seek.ns.is_some() && seek.id.is_none() && bound != Bound::Id;
+        let keys = self.space.thread(&seek.thread);
+        let mut cmd = Cmd::new();
+        cmd.arg("ZREVRANGEBYLEX").arg(keys.index());
+        match &seek.ns {
+            Some(ns) => {
+                let prefix = keys::namespace_prefix(ns);
+                let top = below.map_or_else(|| format!("({prefix}:"), |seq| format!("({prefix}{seq:016}"));
+                cmd.arg(top).arg(format!("[{prefix}"));
+            }
+            None => {
+                cmd.arg("+").arg("-");
+            }
+        }
+        if is_range {
+            cmd.arg("LIMIT").arg(0).arg(count);
+        }
+        let members = reply::texts(self.send(&seek.thread, &cmd).await?);
+        let listed = members.and_then(|members| members.iter().map(|member| entry(member)).collect());
+        let mut listed: Vec<Listed> =
+            listed.ok_or_else(|| Error::corrupt(&seek.thread, "the index cannot be read"))?;
+        listed.retain(|each| {
+            seek.id.as_ref().is_none_or(|id| each.id == *id)
+                && below.is_none_or(|seq| each.seq < seq)
+                && (bound != Bound::Id || seek.before.as_ref().is_none_or(|before| each.id < *before))
+        });
+        listed.sort_by_key(|each| std::cmp::Reverse(each.seq));
+        listed.truncate(count);
+        Ok(listed)
+    }
+
+    async fn before(&self, seek: &Seek, before: &str) -> Result<Bound, Error> {
+        let keys = self.space.thread(&seek.thread);
+        if let Some(ns) = &seek.ns {
+            let field = format!("{}{}", keys::namespace_prefix(ns), keys::escape(before));
+            let mut cmd = Cmd::new();
+            cmd.arg("HGET").arg(keys.data()).arg(field);
+            let found = reply::bytes(self.send(&seek.thread, &cmd).await?);
+            return Ok(found.and_then(|record| Record::seq(&record)).map_or(Bound::Id, Bound::Seq));
+        }
+        let mut cmd = Cmd::new();
+        cmd.arg("ZRANGE").arg(keys.index()).arg(0).arg(-1);
+        let members = reply::texts(self.send(&seek.thread, &cmd).await?).unwrap_or_default();
+        let mut places = members.iter().filter_map(|member| entry(member));
+        Ok(places.find(|each| each.id == before).map_or(Bound::Id, |each| Bound::Seq(each.seq)))
+    }
+
+    async fn heads(&self, thread: &str, listed: Vec<Listed>) -> Result<Vec<Stored>, Error> {
+        if listed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut cmd = Cmd::new();
+        cmd.arg("HMGET").arg(self.space.thread(thread).data());
+        for each in &listed {
+            cmd.arg(format!("{}{}", keys::namespace_prefix(&each.ns), keys::escape(&each.id)));
+        }
+        let records = reply::list(self.send(thread, &cmd).await?).unwrap_or_default();
+        let mut heads = Vec::with_capacity(listed.len());
+        for (each, record) in listed.iter().zip(records) {
+            // What was deleted meanwhile is left out.
+            let Some(record) = reply::bytes(record) else { continue };
+            let head = get::from_record(thread, &each.ns, &each.id, &record);
+            heads.push(head.ok_or_else(|| Error::corrupt(thread, "a checkpoint cannot be read"))?.0);
+        }
+        Ok(heads)
+    }
+
+    async fn load(&self, thread: &str, listed: Vec<Listed>) -> Result<Vec<Stored>, Error> {
+        let calls: Vec<Cmd> = listed
+            .iter()
+            .map(|each| get::call(&self.space, thread, &each.ns, Some(&each.id), None))
+            .collect();
+        let answers = if calls.is_empty() { Vec::new() } else { self.send_all(thread, &calls).await? };
+        let mut loaded = Vec::with_capacity(listed.len());
+        for (each, answer) in listed.iter().zip(answers) {
+            loaded.extend(get::read(thread, &each.ns, answer)?);
+        }
+        Ok(loaded)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Bound {
+    None,
+    Seq(u64),
+    /// The one to be before is gone: ids have to be compared.
+    Id,
+}
+
+fn entry(member: &str) -> Option<Listed> {
+    let (ns, seq, id) = keys::split_member(member)?;
+    Some(Listed { ns, seq, id })
+}

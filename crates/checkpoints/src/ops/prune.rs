@@ -1,0 +1,44 @@
+//! Making threads smaller.
+
+use crate::error::Error;
+use crate::reply;
+use crate::scripts;
+use crate::store::Checkpoints;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// The newest checkpoint of each namespace stays, and what it is rebuilt from.
+    KeepLatest,
+    /// Nothing stays.
+    Delete,
+}
+
+impl std::str::FromStr for Strategy {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "keep_latest" => Ok(Self::KeepLatest),
+            "delete" | "delete_all" => Ok(Self::Delete),
+            other => {
+                Err(Error::Invalid(format!("`{other}` is not a strategy (keep_latest, delete, delete_all)")))
+            }
+        }
+    }
+}
+
+impl Checkpoints {
+    /// Each thread is changed at once. How many checkpoints were removed by `KeepLatest`.
+    pub async fn prune(&self, threads: &[String], strategy: Strategy) -> Result<u64, Error> {
+        let mut removed = 0;
+        for thread in threads {
+            if strategy == Strategy::Delete {
+                self.delete_thread(thread).await?;
+                continue;
+            }
+            let answer = self.send(thread, &scripts::PRUNE.call(&self.space.thread(thread))).await?;
+            removed += reply::integer(&answer).and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
+        }
+        Ok(removed)
+    }
+}

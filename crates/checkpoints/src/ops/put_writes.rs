@@ -1,0 +1,57 @@
+//! Storing what a task wrote.
+
+use redis::Cmd;
+
+use crate::error::Error;
+use crate::keys::{self, Keyspace};
+use crate::scripts;
+use crate::store::Checkpoints;
+use crate::typed::Typed;
+use crate::writes;
+
+/// The writes of one task after a checkpoint.
+#[derive(Clone, Debug)]
+pub struct PutWrites {
+    pub thread: String,
+    pub ns: String,
+    pub checkpoint: String,
+    pub task: String,
+    pub path: String,
+    /// As in [`crate::Put`].
+    pub ttl_ms: u64,
+    values: Vec<(String, Vec<u8>)>,
+}
+
+impl PutWrites {
+    pub fn new(thread: &str, ns: &str, checkpoint: &str, task: &str, path: &str) -> Self {
+        Self {
+            thread: thread.to_owned(),
+            ns: ns.to_owned(),
+            checkpoint: checkpoint.to_owned(),
+            task: task.to_owned(),
+            path: path.to_owned(),
+            ttl_ms: 0,
+            values: Vec::new(),
+        }
+    }
+
+    pub fn write(&mut self, channel: &str, format: &str, bytes: &[u8]) {
+        self.values.push((channel.to_owned(), Typed::encode(format, bytes)));
+    }
+
+    pub(crate) fn call(&self, space: &Keyspace) -> Cmd {
+        let [ns, checkpoint, task] = [&self.ns, &self.checkpoint, &self.task].map(|part| keys::escape(part));
+        let mut call = scripts::PUT_WRITES.call(&space.thread(&self.thread));
+        call.arg(self.ttl_ms).arg(&self.thread).arg(format!("{ns}/{checkpoint}/{task}"));
+        call.arg(writes::pack(&self.path, &self.values));
+        call
+    }
+}
+
+impl Checkpoints {
+    /// Stores a task's writes at once. The checkpoint itself may come later.
+    pub async fn put_writes(&self, put: &PutWrites) -> Result<(), Error> {
+        self.send(&put.thread, &put.call(&self.space)).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Which threads there are. Nothing lists them: the keys are scanned, on every server.
+
+use redis::{Cmd, Value};
+
+use crate::error::Error;
+use crate::reply;
+use crate::store::Checkpoints;
+
+/// A thread at a glance.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ThreadInfo {
+    pub thread: String,
+    pub checkpoints: u64,
+    pub namespaces: u64,
+    pub values: u64,
+    /// Tasks with pending writes.
+    pub tasks: u64,
+    /// What its keys take in Redis, as Redis estimates it.
+    pub bytes: u64,
+    /// When it was written to, in milliseconds, by the server's clock.
+    pub at_ms: i64,
+    /// How long it still lives; none is for ever.
+    pub ttl_ms: Option<u64>,
+    /// Whether all of its keys end together.
+    pub is_ttl_even: bool,
+    pub format: String,
+}
+
+/// Keys of a thread that were given their expiry by one script may be read a moment apart.
+const TTL_SPREAD_MS: i64 = 5_000;
+
+impl Checkpoints {
+    /// The ids of all threads, in no order. Not a snapshot: a thread that comes or goes meanwhile may be in it or not.
+    pub async fn thread_ids(&self) -> Result<Vec<String>, Error> {
+        let mut found = std::collections::HashSet::new();
+        for (node, first) in self.link.send_everywhere(&self.scan("0")).await? {
+            let mut page = first;
+            loop {
+                let (cursor, keys) = scanned(page).unwrap_or_default();
+                found.extend(keys.iter().filter_map(|key| self.space.thread_of(key)));
+                if cursor == "0" || cursor.is_empty() {
+                    break;
+                }
+                page = self.link.send_to(&node, &self.scan(&cursor)).await?;
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    /// The ids of all threads and when each was written to, the last one first.
+    pub async fn threads_by_time(&self) -> Result<Vec<(String, i64)>, Error> {
+        let mut threads = Vec::new();
+        for thread in self.thread_ids().await? {
+            let cmd = command("HGET", [self.space.thread(&thread).meta(), "at"]);
+            if let Some(at_ms) = reply::integer(&self.send(&thread, &cmd).await?) {
+                threads.push((thread, at_ms));
+            }
+        }
+        threads.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        Ok(threads)
+    }
+
+    fn scan(&self, cursor: &str) -> Cmd {
+        let mut cmd = Cmd::new();
+        cmd.arg("SCAN").arg(cursor).arg("MATCH").arg(self.space.pattern()).arg("COUNT").arg(1_000);
+        cmd
+    }
+
+    /// What is known of a thread, or nothing if there is none.
+    pub async fn thread_info(&self, thread: &str) -> Result<Option<ThreadInfo>, Error> {
+        let keys = self.space.thread(thread);
+        let mut cmds = vec![command("HMGET", [keys.meta(), "format", "at"])];
+        cmds.push(command("ZRANGE", [keys.index(), "0", "-1"]));
+        cmds.push(command("HLEN", [keys.blobs()]));
+        cmds.push(command("HLEN", [keys.writes()]));
+        keys.all().iter().for_each(|key| cmds.push(command("PTTL", [key.as_str()])));
+        keys.all().iter().for_each(|key| cmds.push(command("MEMORY", ["USAGE", key.as_str()])));
+        let answers = self.send_all(thread, &cmds).await?;
+        let numbers: Vec<i64> = answers.iter().map(|answer| reply::integer(answer).unwrap_or(0)).collect();
+        let mut answers = answers.into_iter();
+        let mut meta = answers.next().and_then(reply::list).unwrap_or_default().into_iter();
+        let Some(format) = meta.next().and_then(reply::text) else { return Ok(None) };
+        let at_ms = meta.next().as_ref().and_then(reply::integer).unwrap_or(0);
+        let members = answers.next().and_then(reply::texts).unwrap_or_default();
+        let mut namespaces: Vec<&str> =
+            members.iter().filter_map(|member| member.split('/').next()).collect();
+        namespaces.dedup();
+        let lives: Vec<i64> = numbers[4..11].iter().copied().filter(|ttl| *ttl != -2).collect();
+        let (least, most) =
+            (lives.iter().min().copied().unwrap_or(-1), lives.iter().max().copied().unwrap_or(-1));
+        Ok(Some(ThreadInfo {
+            thread: thread.to_owned(),
+            checkpoints: members.len() as u64,
+            namespaces: namespaces.len() as u64,
+            values: unsigned(numbers[2]),
+            tasks: unsigned(numbers[3]),
+            bytes: unsigned(numbers[11..].iter().sum()),
+            at_ms,
+            ttl_ms: u64::try_from(lives.first().copied().unwrap_or(-1)).ok(),
+            is_ttl_even: least == most || (least >= 0 && most - least < TTL_SPREAD_MS),
+            format,
+        }))
+    }
+}
+
+fn command<const N: usize>(name: &str, args: [&str; N]) -> Cmd {
+    let mut cmd = Cmd::new();
+    cmd.arg(name).arg(&args);
+    cmd
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn scanned(page: Value) -> Option<(String, Vec<String>)> {
+    let [cursor, keys] = reply::list(page)?.try_into().ok()?;
+    Some((reply::text(cursor)?, reply::texts(keys)?))
+}

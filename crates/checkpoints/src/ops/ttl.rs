@@ -1,0 +1,33 @@
+//! How long a thread lives.
+
+use crate::error::Error;
+use crate::reply;
+use crate::scripts;
+use crate::store::Checkpoints;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ttl {
+    /// As the saver says that writes to it.
+    OfSaver {
+        ttl_ms: u64,
+    },
+    /// Of its own, whatever savers say.
+    Own {
+        ttl_ms: u64,
+    },
+    Forever,
+}
+
+impl Checkpoints {
+    /// From now on, and again from each write on. Whether there is such a thread.
+    pub async fn set_ttl(&self, thread: &str, ttl: Ttl) -> Result<bool, Error> {
+        let (saver_ms, own) = match ttl {
+            Ttl::OfSaver { ttl_ms } => (ttl_ms, String::new()),
+            Ttl::Own { ttl_ms } => (0, ttl_ms.max(1).to_string()),
+            Ttl::Forever => (0, "0".to_owned()),
+        };
+        let mut call = scripts::SET_TTL.call(&self.space.thread(thread));
+        call.arg(saver_ms).arg(own);
+        Ok(reply::integer(&self.send(thread, &call).await?) == Some(1))
+    }
+}

@@ -1,0 +1,117 @@
+//! How a checkpoint is stored: a value of the hash `data`.
+//!
+//! Seven MessagePack values, one after the other. The first two are written by `put.lua`, the next four are read by the
+//! scripts, the last is not looked into by any of them:
+//!
+//! 1. `seq`: its place in the order of the thread
+//! 2. `at`: when it was stored, in milliseconds, by the server's clock
+//! 3. `parent`: the escaped id of the checkpoint before, or empty
+//! 4. `run`: the run that made it, or empty
+//! 5. `delta`: escaped names of channels whose value is spread over earlier checkpoints
+//! 6. `refs`: `channel/version` of every value that it has
+//! 7. `body`: an array of two: the checkpoint without its values, and the metadata, each as `format:bytes`
+
+use crate::keys;
+use crate::pack::{Packer, Unpacker};
+use crate::typed::Typed;
+
+/// What the caller knows of a record: values 3 to 7.
+pub(crate) struct Draft<'a> {
+    pub(crate) parent: Option<&'a str>,
+    pub(crate) run: Option<&'a str>,
+    pub(crate) delta: &'a [String],
+    pub(crate) refs: &'a [String],
+    pub(crate) checkpoint: &'a [u8],
+    pub(crate) metadata: &'a [u8],
+}
+
+impl Draft<'_> {
+    pub(crate) fn pack(&self) -> Vec<u8> {
+        let refs: usize = self.refs.iter().map(|each| each.len() + 2).sum();
+        let mut packer = Packer::with_capacity(128 + refs + self.checkpoint.len() + self.metadata.len());
+        packer.text(&self.parent.map(keys::escape).unwrap_or_default());
+        packer.text(self.run.unwrap_or_default());
+        packer.array(self.delta.len());
+        self.delta.iter().for_each(|channel| packer.text(&keys::escape(channel)));
+        packer.array(self.refs.len());
+        self.refs.iter().for_each(|each| packer.text(each));
+        packer.array(2);
+        packer.bytes(self.checkpoint);
+        packer.bytes(self.metadata);
+        packer.finish()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) seq: u64,
+    pub(crate) at_ms: i64,
+    pub(crate) parent: Option<String>,
+    pub(crate) run: Option<String>,
+    /// The channels of the values, in the order in which the scripts return them.
+    pub(crate) channels: Vec<String>,
+    pub(crate) checkpoint: Typed,
+    pub(crate) metadata: Typed,
+}
+
+impl Record {
+    pub(crate) fn unpack(packed: &[u8]) -> Option<Self> {
+        let mut unpacker = Unpacker::new(packed);
+        let seq = u64::try_from(unpacker.integer()?).ok()?;
+        let at_ms = unpacker.integer()?;
+        let parent = some_text(keys::unescape, unpacker.text()?)?;
+        let run = some_text(|run| Some(run.to_owned()), unpacker.text()?)?;
+        for _ in 0..unpacker.array()? {
+            unpacker.text()?;
+        }
+        let channels = (0..unpacker.array()?)
+            .map(|_| keys::unescape(unpacker.text()?.split_once('/')?.0))
+            .collect::<Option<Vec<String>>>()?;
+        if unpacker.array()? != 2 {
+            return None;
+        }
+        let checkpoint = Typed::decode(unpacker.bytes()?.to_vec())?;
+        let metadata = Typed::decode(unpacker.bytes()?.to_vec())?;
+        Some(Self { seq, at_ms, parent, run, channels, checkpoint, metadata })
+    }
+
+    /// Only what orders it.
+    pub(crate) fn seq(packed: &[u8]) -> Option<u64> {
+        u64::try_from(Unpacker::new(packed).integer()?).ok()
+    }
+}
+
+/// Empty stands for none.
+fn some_text(read: impl Fn(&str) -> Option<String>, text: &str) -> Option<Option<String>> {
+    if text.is_empty() { Some(None) } else { Some(Some(read(text)?)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back() {
+        let draft = Draft {
+            parent: Some("p/1"),
+            run: None,
+            delta: &["messages".to_owned()],
+            refs: &[keys::blob_ref("branch:to:a", "0001.5"), keys::blob_ref("x", "#1")],
+            checkpoint: b"msgpack:c",
+            metadata: b"msgpack:m",
+        };
+        let mut packer = Packer::default();
+        packer.integer(7);
+        packer.integer(1_700_000_000_000);
+        let packed = [packer.finish(), draft.pack()].concat();
+        let record = Record::unpack(&packed).unwrap();
+        assert_eq!((record.seq, record.at_ms), (7, 1_700_000_000_000));
+        assert_eq!((record.parent.as_deref(), record.run), (Some("p/1"), None));
+        assert_eq!(record.channels, ["branch:to:a", "x"]);
+        assert_eq!(record.checkpoint, Typed::new("msgpack", b"c"));
+        assert_eq!(Record::seq(&packed), Some(7));
+        for length in 0..packed.len() {
+            assert!(Record::unpack(&packed[..length]).is_none(), "cut off after {length}");
+        }
+    }
+}

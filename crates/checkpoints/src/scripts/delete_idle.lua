@@ -1,0 +1,9 @@
+-- Deletes a thread, unless somebody has written to it since.
+-- ARGV 1 a moment in ms, by the server's clock
+-- Returns 1 if it was deleted. Errors: SWFORMAT n
+local _, is_there, refused = open()
+if refused then return refused end
+if not is_there then return 0 end
+if tonumber(redis.call('HGET', META, 'at') or 0) > tonumber(ARGV[1]) then return 0 end
+redis.call('UNLINK', unpack(KEYS))
+return 1

@@ -1,0 +1,81 @@
+//! Checkpoints of one namespace, at the end of one link.
+
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use crate::address::Address;
+use crate::error::Error;
+use crate::keys::Keyspace;
+use crate::link::Link;
+use crate::reply;
+
+/// How long an answer may take, unless something else is said. Values may be large.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// Cheap to clone. What can be done with it is in [`crate::ops`].
+#[derive(Clone, Debug)]
+pub struct Checkpoints {
+    pub(crate) link: Link,
+    pub(crate) space: Keyspace,
+}
+
+impl Checkpoints {
+    pub fn new(link: Link, space: Keyspace) -> Self {
+        Self { link, space }
+    }
+
+    /// Does not connect yet.
+    pub fn open(url: &str, namespace: &str) -> Result<Self, Error> {
+        let link = Link::new(Address::parse(url)?, TIMEOUT_DEFAULT);
+        Ok(Self::new(link, Keyspace::new(namespace)?))
+    }
+
+    pub fn address(&self) -> &Address {
+        self.link.address()
+    }
+
+    /// Whether Redis is there, and new enough.
+    pub async fn check(&self) -> Result<(), Error> {
+        let mut cmd = redis::cmd("INFO");
+        cmd.arg("server");
+        let (_, info) = match self.link.send_everywhere(&cmd).await {
+            Ok(answers) => answers.into_iter().next().unwrap_or((None, Value::Nil)),
+            // Who may not ask finds out by using it.
+            Err(Error::Refused { reason, .. }) if reason.starts_with("NoPerm") => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let info: String = redis::from_redis_value(info).unwrap_or_default();
+        let version = info.lines().find_map(|line| line.strip_prefix("redis_version:")).unwrap_or_default();
+        let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(u32::MAX);
+        if major < 7 {
+            let address = self.address().to_string();
+            return Err(Error::Refused { address, reason: format!("it is Redis {version}; 7.0 is needed") });
+        }
+        Ok(())
+    }
+
+    /// The server's clock, in milliseconds. In a cluster, of one of the servers.
+    pub async fn now_ms(&self) -> Result<i64, Error> {
+        let answers = self.link.send_everywhere(&redis::cmd("TIME")).await?;
+        let time = answers.into_iter().next().and_then(|(_, time)| reply::list(time)).unwrap_or_default();
+        let numbers: Vec<i64> = time.iter().filter_map(reply::integer).collect();
+        Ok(numbers.first().unwrap_or(&0) * 1_000 + numbers.get(1).unwrap_or(&0) / 1_000)
+    }
+
+    /// Sends a call about a thread, whose name belongs into an error.
+    pub(crate) async fn send(&self, thread: &str, cmd: &Cmd) -> Result<Value, Error> {
+        self.link.send(cmd).await.map_err(|error| name_thread(error, thread))
+    }
+
+    pub(crate) async fn send_all(&self, thread: &str, cmds: &[Cmd]) -> Result<Vec<Value>, Error> {
+        self.link.send_all(cmds).await.map_err(|error| name_thread(error, thread))
+    }
+}
+
+fn name_thread(error: Error, thread: &str) -> Error {
+    match error {
+        Error::Format { found, .. } => Error::Format { thread: thread.to_owned(), found },
+        other => other,
+    }
+}

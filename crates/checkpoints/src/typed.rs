@@ -1,0 +1,53 @@
+//! What LangGraph's serializer made of a value: the name of a format, and bytes in it.
+
+use crate::keys;
+
+/// Stored as `format:bytes`; the bytes are stored as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Typed {
+    pub format: String,
+    pub bytes: Vec<u8>,
+}
+
+impl Typed {
+    pub fn new(format: &str, bytes: &[u8]) -> Self {
+        Self { format: format.to_owned(), bytes: bytes.to_vec() }
+    }
+
+    pub(crate) fn encode(format: &str, bytes: &[u8]) -> Vec<u8> {
+        let format = keys::escape(format);
+        let mut stored = Vec::with_capacity(format.len() + 1 + bytes.len());
+        stored.extend_from_slice(format.as_bytes());
+        stored.push(b':');
+        stored.extend_from_slice(bytes);
+        stored
+    }
+
+    /// Reuses the buffer that came from the server.
+    pub(crate) fn decode(mut stored: Vec<u8>) -> Option<Self> {
+        let colon = stored.iter().position(|byte| *byte == b':')?;
+        let format = keys::unescape(std::str::from_utf8(&stored[..colon]).ok()?)?;
+        stored.drain(..=colon);
+        Some(Self { format, bytes: stored })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_stored_as_they_are() {
+        let stored = Typed::encode("msgpack", &[0, b':', 255]);
+        assert_eq!(stored, b"msgpack:\x00:\xff");
+        assert_eq!(Typed::decode(stored), Some(Typed::new("msgpack", &[0, b':', 255])));
+    }
+
+    #[test]
+    fn a_format_may_have_any_name() {
+        for format in ["", "msgpack+aes", "a:b", "%", "ключ"] {
+            assert_eq!(Typed::decode(Typed::encode(format, b"x")), Some(Typed::new(format, b"x")));
+        }
+        assert_eq!(Typed::decode(b"no colon".to_vec()), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! `switchyard checkpoints …`
+
+mod export;
+mod list;
+mod purge;
+mod show;
+mod stats;
+
+use switchyard_checkpoints::{Checkpoints, ThreadInfo};
+use switchyard_lang::duration::HumanDuration;
+
+use crate::errors::Failure;
+
+/// Look after LangGraph's checkpoints in Redis
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    List(list::Args),
+    Show(show::Args),
+    Export(export::Args),
+    Purge(purge::Args),
+    Stats(stats::Args),
+}
+
+/// Where the checkpoints are
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// Where Redis is: redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://
+    #[arg(
+        long,
+        env = "REDIS_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        default_value = "redis://127.0.0.1:6379"
+    )]
+    redis: String,
+
+    /// The namespace of the saver
+    #[arg(long, env = "CHECKPOINTER_NAMESPACE", value_name = "NAME", default_value = "default")]
+    namespace: String,
+}
+
+/// Which threads
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Only this thread; may be given more than once
+    #[arg(long = "thread", value_name = "ID")]
+    threads: Vec<String>,
+
+    /// Only threads that nobody has written to for so long, such as 12h or 30d
+    #[arg(long, value_name = "DURATION")]
+    older_than: Option<HumanDuration>,
+}
+
+pub(crate) async fn execute(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::List(args) => list::execute(&args).await,
+        Command::Show(args) => show::execute(&args).await,
+        Command::Export(args) => export::execute(&args).await,
+        Command::Purge(args) => purge::execute(&args).await,
+        Command::Stats(args) => stats::execute(&args).await,
+    }
+}
+
+impl Place {
+    fn open(&self) -> Result<Checkpoints, Failure> {
+        Ok(Checkpoints::open(&self.redis, &self.namespace)?)
+    }
+}
+
+impl Which {
+    /// The last moment of writing that is old enough, by the server's clock.
+    async fn cutoff_ms(&self, store: &Checkpoints) -> Result<Option<i64>, Failure> {
+        let Some(age) = &self.older_than else { return Ok(None) };
+        let age_ms = i64::try_from(age.0.as_millis()).unwrap_or(i64::MAX);
+        Ok(Some(store.now_ms().await?.saturating_sub(age_ms)))
+    }
+
+    /// In the order in which they were written to, the last one first. Of threads that were named, all must be there.
+    async fn threads(&self, store: &Checkpoints) -> Result<Vec<ThreadInfo>, Failure> {
+        let cutoff_ms = self.cutoff_ms(store).await?;
+        let ids = match self.threads.is_empty() {
+            true => store.thread_ids().await?,
+            false => self.threads.clone(),
+        };
+        let mut found = Vec::with_capacity(ids.len());
+        for id in &ids {
+            match store.thread_info(id).await? {
+                Some(info) => found.push(info),
+                None if self.threads.is_empty() => {}
+                None => return Err(unknown_thread(id)),
+            }
+        }
+        found.retain(|info| cutoff_ms.is_none_or(|cutoff_ms| info.at_ms <= cutoff_ms));
+        found.sort_by(|a, b| (b.at_ms, &a.thread).cmp(&(a.at_ms, &b.thread)));
+        Ok(found)
+    }
+}
+
+fn unknown_thread(id: &str) -> Failure {
+    Failure::usage(format!("there is no thread `{id}`")).hint("switchyard checkpoints list")
+}
+
+/// `1 thread`, `2 threads`
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// Bytes with no more digits than anybody reads.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_240 => format!("{bytes} B"),
+        10_240..10_485_760 => format!("{} KiB", bytes / 1_024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}

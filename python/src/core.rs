@@ -1,0 +1,87 @@
+//! The connection that a saver holds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use switchyard_checkpoints::keys::Keyspace;
+use switchyard_checkpoints::{Address, Checkpoints, Link};
+
+use crate::bridge::Bridge;
+use crate::errors::to_python;
+use crate::live::Live;
+use crate::op::Op;
+
+/// Where the checkpoints are. It connects at the first call.
+#[pyclass(frozen, module = "switchyard._core")]
+pub(crate) struct Core {
+    address: Address,
+    space: Keyspace,
+    timeout: Duration,
+    /// Only locked while the interpreter is held, and so never during a fork.
+    live: Mutex<Option<Arc<Live>>>,
+    is_closed: AtomicBool,
+}
+
+#[pymethods]
+impl Core {
+    #[new]
+    fn new(py: Python<'_>, url: &str, namespace: &str, timeout_seconds: f64) -> PyResult<Self> {
+        let address = Address::parse(url).map_err(|error| to_python(py, error))?;
+        let space = Keyspace::new(namespace).map_err(|error| to_python(py, error))?;
+        let timeout = Duration::try_from_secs_f64(timeout_seconds).ok().filter(|timeout| !timeout.is_zero());
+        let timeout = timeout.ok_or_else(|| {
+            pyo3::exceptions::PyValueError::new_err(format!("a timeout of {timeout_seconds} s is not one"))
+        })?;
+        Ok(Self { address, space, timeout, live: Mutex::default(), is_closed: AtomicBool::new(false) })
+    }
+
+    /// Without what may be secret.
+    #[getter]
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Does it on this thread. Other threads go on meanwhile.
+    fn wait<'py>(&self, py: Python<'py>, op: &Op) -> PyResult<Bound<'py, PyAny>> {
+        let live = self.live()?;
+        let task = op.take()?;
+        let outcome = py.detach(|| live.wait(task));
+        outcome.map_err(|error| to_python(py, error))?.into_python(py)
+    }
+
+    /// Begins it, and resolves the future in its loop when it is done. What was begun is not taken back when the future
+    /// is cancelled. Whether `bridge.flush` has to be called at the end of this turn of the loop.
+    fn start(&self, op: &Op, bridge: &Bridge, future: Py<PyAny>) -> PyResult<bool> {
+        Ok(bridge.begin(op.take()?, self.live()?, future))
+    }
+
+    /// Connections are let go when their last call is done.
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        *self.live.lock() = None;
+    }
+}
+
+impl Core {
+    fn live(&self) -> PyResult<Arc<Live>> {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(PyRuntimeError::new_err("the saver is closed"));
+        }
+        let mut live = self.live.lock();
+        if let Some(live) = &*live
+            && live.pid == std::process::id()
+        {
+            return Ok(live.clone());
+        }
+        let (address, space, timeout) = (self.address.clone(), self.space.clone(), self.timeout);
+        let make = move || Checkpoints::new(Link::new(address.clone(), timeout), space.clone());
+        let made = Arc::new(Live::new(Arc::new(make)));
+        // The parent's, after a fork: closing it here would say goodbye in the parent's name.
+        std::mem::forget(live.replace(made.clone()));
+        Ok(made)
+    }
+}
