@@ -20,7 +20,7 @@ use crate::store;
 /// An open pair of stores.
 #[derive(Debug)]
 pub(crate) enum Station {
-    Folder(Embedded),
+    Folder(Box<Embedded>),
     Shared(Box<Distributed>),
 }
 
@@ -38,7 +38,7 @@ impl Station {
     pub(crate) async fn open(settings: &Settings, part: Part) -> Result<Self, Failure> {
         match redis(settings)? {
             Some(redis) => Ok(Self::Shared(Box::new(open_shared(settings, redis, part).await?))),
-            None if part == Part::All => Ok(Self::Folder(store::open_for_workers(settings).await?)),
+            None if part == Part::All => Ok(Self::Folder(Box::new(store::open_for_workers(settings).await?))),
             None => Err(Failure::usage("processes that share the work need a Redis to share it through")
                 .hint(
                     "name it with --redis URL or REDIS_URL; `switchyard up` does everything in one process",
@@ -99,7 +99,7 @@ async fn open_shared(settings: &Settings, redis: RedisSettings, part: Part) -> R
     let archive = match postgres(settings)? {
         Some(target) => {
             migrate(&target).await?;
-            ArchiveAt::Postgres(target)
+            ArchiveAt::Postgres(Box::new(target))
         }
         None if part == Part::All => ArchiveAt::Folder(settings.data.clone()),
         None => {

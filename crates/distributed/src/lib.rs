@@ -24,7 +24,7 @@ const RECOVER_EVERY: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug)]
 pub enum ArchiveAt {
     /// For any number of processes.
-    Postgres(Target),
+    Postgres(Box<Target>),
     /// For one process that has a folder to itself; Redis is still shared with plain workers.
     Folder(PathBuf),
 }
@@ -99,8 +99,8 @@ impl Distributed {
 async fn open_archive(at: &ArchiveAt) -> Result<(Arc<dyn Archive>, Arc<dyn Cas>), StoreError> {
     match at {
         ArchiveAt::Postgres(target) => {
-            let archive = PostgresArchive::open(target.clone()).await?;
-            Ok((Arc::new(archive), Arc::new(PostgresCas::open(target.clone()).await?)))
+            let archive = PostgresArchive::open(Target::clone(target)).await?;
+            Ok((Arc::new(archive), Arc::new(PostgresCas::open(Target::clone(target)).await?)))
         }
         ArchiveAt::Folder(path) => {
             let folder = DataFolder::open(path)?;
