@@ -16,12 +16,18 @@ fn every_value_is_shown_with_where_it_came_from() {
         --- stdout
         SETTING  VALUE  FROM
         data  ./switchyard-data  default
+        redis.url  -  default
+        redis.prefix  -  default
+        postgres.url  -  default
         listen  127.0.0.1:7070  default
         server  http://127.0.0.1:9  switchyard.toml:1
         api_key  ********  env SWITCHYARD_API_KEY
         log.filter  info  flag -v
         log.format  json  flag --log-format
         worker.slots  8  env SWITCHYARD_SLOTS
+        worker.types  -  default
+        worker.name  -  default
+        worker.lease  30s  default
         worker.allow_commands  false  default
         worker.grace  1m30s  switchyard.toml:5
         http.body_max  16MiB  default
@@ -68,7 +74,7 @@ fn mistakes_in_the_file_are_pointed_at() {
         switchyard.toml:2:1: there is no setting `slots`
           hint: did you mean `worker.slots`?
         switchyard.toml:3:10: `worker` is a table of settings, not a setting
-          hint: settings in it: worker.slots, worker.allow_commands, worker.grace
+          hint: settings in it: worker.slots, worker.types, worker.name, worker.lease, worker.allow_commands, worker.grace
         switchyard.toml:4:10: `listen` takes one value, not one of type array
           hint: expected an address with a port such as `127.0.0.1:7070` or `[::1]:7070`
         switchyard.toml:6:10: `xml` is not a log format

@@ -9,7 +9,8 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::harness::Yard;
 
 /// What prints no data of its own, or prints JSON or a script and nothing else.
-const WITHOUT_JSON: [&str; 5] = ["up", "schema", "completions", "workflows show", "checkpoints export"];
+const WITHOUT_JSON: [&str; 7] =
+    ["api", "worker", "up", "schema", "completions", "workflows show", "checkpoints export"];
 
 /// Every command that can be typed, found through the help itself.
 fn leaves(yard: &Yard, path: Vec<String>) -> Vec<(Vec<String>, String)> {

@@ -1,6 +1,6 @@
 //! How fast the archive takes events, beside what the same server does with plain `INSERT … COMMIT`.
 //!
-//!     cargo run --release -p switchyard-archive-postgres --example append_rate
+//!     cargo run --release -p switchyard-archive-postgres --example postgres_append_rate
 //!
 //! On a server of its own that syncs every commit to the disk. Each run is accepted, goes through ten steps of two
 //! events, and ends; a step's two events are one append that is awaited before the next. The plain rate writes the
