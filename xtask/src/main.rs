@@ -1,5 +1,6 @@
 //! Tasks of this repository: `cargo xtask test` does everything that CI does.
 
+mod chaos;
 mod licences;
 mod python;
 mod schemathesis;
@@ -22,6 +23,8 @@ enum Task {
     Test,
     /// Run the tests of the Python package alone
     Python,
+    /// Make trouble for processes that share a Redis and a Postgres, for as long as you like
+    Chaos(chaos::ChaosArgs),
     /// Check the licences of everything that is linked in
     Licences,
 }
@@ -30,6 +33,7 @@ fn main() -> anyhow::Result<()> {
     match Xtask::parse().task {
         Task::Test => steps::test(),
         Task::Python => python::test(),
+        Task::Chaos(args) => chaos::run(&args),
         Task::Licences => licences::check(),
     }
 }

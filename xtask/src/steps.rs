@@ -31,7 +31,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
 }
 
 /// All steps share one target folder, so that nothing is built twice for the same purpose.
-fn cargo(step: &str, args: &[&str]) -> anyhow::Result<()> {
+pub(crate) fn cargo(step: &str, args: &[&str]) -> anyhow::Result<()> {
     cargo_with(step, args, &[])
 }
 
