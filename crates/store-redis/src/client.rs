@@ -92,6 +92,11 @@ impl Client {
     ) -> Result<T, StoreError> {
         let mut call = redis::cmd("EVALSHA");
         call.arg(&script.hash).arg(keys.len()).arg(keys).arg(args);
+        self.call(script, &call).await
+    }
+
+    /// The same for a call of it that has been put together already.
+    pub(crate) async fn call<T: FromRedisValue>(&self, script: &Script, call: &Cmd) -> Result<T, StoreError> {
         let mut connection = self.manager.clone();
         loop {
             match call.query_async(&mut connection).await {

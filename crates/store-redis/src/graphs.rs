@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use redis::Cmd;
 use switchyard_core::Hash;
 use switchyard_core::ir::{EdgeOn, Ir, Join, NodeIx, Role};
 use switchyard_core::yard::band;
@@ -23,6 +24,16 @@ pub(crate) struct Graph {
     pub(crate) places: Vec<Place>,
     /// The node whose output is that of the run.
     pub(crate) result: Arc<str>,
+    /// Of its definition, as runs name it.
+    pub(crate) hash: String,
+}
+
+/// How a claim was settled, as far as it says what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ending {
+    Succeeded,
+    Skipped,
+    HandedBack,
 }
 
 /// What a script is told about a node.
@@ -106,30 +117,34 @@ impl Graph {
             _ => None,
         });
         let result = result.map_or_else(|| "".into(), |ix| ir.node(ix).id.clone());
-        Ok(Self { ir, places, result })
+        Ok(Self { hash: ir.hash.hex(), ir, places, result })
     }
 
     pub(crate) fn place(&self, ix: NodeIx) -> &Place {
         &self.places[ix.index()]
     }
 
-    /// What follows from the end of a node, as `includes/settle.lua` reads it.
-    pub(crate) fn push_edges(&self, ix: NodeIx, succeeded: bool, args: &mut Vec<String>) {
-        let node = self.ir.node(ix);
-        let steps = node.role == Role::Step;
-        let edges: &[_] = if steps { &node.dependents } else { &[] };
-        args.push(edges.len().to_string());
+    /// What a settlement of a node says about the graph, as `includes/settle.lua` reads it.
+    pub(crate) fn write_place(&self, ix: NodeIx, ending: Ending, call: &mut Cmd) {
+        let (node, place) = (self.ir.node(ix), self.place(ix));
+        call.arg(&*node.id).arg(&place.name).arg(&self.hash).arg(&place.stream).arg(&place.reads);
+        call.arg(&place.needs).arg(&*self.result);
+        match self.ir.output.filter(|_| node.role == Role::Step) {
+            Some(last) => {
+                let place = self.place(last);
+                call.arg(&*self.ir.node(last).id).arg(&place.stream).arg(&place.reads).arg(&place.needs);
+            }
+            None => drop(call.arg("").arg("").arg("").arg("")),
+        }
+        let leads_on = node.role == Role::Step && ending != Ending::HandedBack;
+        let edges: &[_] = if leads_on { &node.dependents } else { &[] };
+        call.arg(edges.len());
+        let flag = |set: bool| if set { "1" } else { "0" };
         for edge in edges {
             let (to, place) = (self.ir.node(edge.to), self.place(edge.to));
-            let flag = |set: bool| if set { "1".to_owned() } else { "0".to_owned() };
-            args.extend([
-                to.id.to_string(),
-                flag(succeeded && edge.on == EdgeOn::Success),
-                flag(to.join == Join::Any),
-                place.needs.clone(),
-                place.stream.clone(),
-                place.reads.clone(),
-            ]);
+            let fires = ending == Ending::Succeeded && edge.on == EdgeOn::Success;
+            call.arg(&*to.id).arg(flag(fires)).arg(flag(to.join == Join::Any));
+            call.arg(&place.needs).arg(&place.stream).arg(&place.reads);
         }
     }
 }

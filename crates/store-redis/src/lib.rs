@@ -20,9 +20,11 @@ mod rare;
 mod record;
 mod recover;
 mod scripts;
+mod share;
 mod ship;
 mod step;
 mod store;
+mod task;
 
 pub use keys::Keys;
 pub use ship::Shipped;

@@ -17,8 +17,8 @@ use crate::store::RedisStore;
 
 /// How long the lock of a shipper lasts that says nothing any more.
 const LOCK: Duration = Duration::from_secs(30);
-/// Entries of one batch.
-const BATCH: usize = 500;
+/// Entries of one batch. One has the events of up to 200 steps.
+const BATCH: usize = 200;
 /// How long a waiting shipper sleeps at most, and one whose turn it is not.
 const IDLE: Duration = Duration::from_secs(1);
 /// How long to wait for another shipper until giving up.
@@ -44,6 +44,15 @@ pub(crate) struct Entry {
 
 type Entries = Vec<(String, Vec<(String, String)>)>;
 
+/// What is next in the outbox.
+struct Next {
+    fence: u64,
+    /// Entries of the stream. Some of them count as several changes.
+    read: usize,
+    changes: Vec<Entry>,
+    forgotten: HashMap<RunId, u64>,
+}
+
 impl RedisStore {
     /// One pass: ships whatever there is.
     pub async fn ship(&self) -> Result<Shipped, StoreError> {
@@ -51,11 +60,11 @@ impl RedisStore {
         let mut shipped = 0;
         let mut batch = BATCH;
         loop {
-            let Some((fence, entries, forgotten)) = self.next_entries(batch).await? else {
+            let Some(next) = self.next_entries(batch).await? else {
                 return Ok(Shipped::NotOurTurn);
             };
-            let read = entries.len();
-            let mut entries = whole(entries);
+            let Next { fence, read, changes, forgotten } = next;
+            let mut entries = whole(changes);
             if entries.is_empty() && read > 0 {
                 // One change of more entries than a batch has.
                 batch *= 4;
@@ -82,10 +91,7 @@ impl RedisStore {
         }
     }
 
-    async fn next_entries(
-        &self,
-        batch: usize,
-    ) -> Result<Option<(u64, Vec<Entry>, HashMap<RunId, u64>)>, StoreError> {
+    async fn next_entries(&self, batch: usize) -> Result<Option<Next>, StoreError> {
         let keys = [self.keys.ship_lock(), self.keys.outbox(), self.keys.forgotten()];
         let args = [self.name.clone(), LOCK.as_millis().to_string(), batch.to_string()];
         let answer: Vec<redis::Value> = self.client.run(&scripts::SHIP_NEXT, &keys, &args).await?;
@@ -97,9 +103,13 @@ impl RedisStore {
         }
         let entries: Entries = redis::from_redis_value(next()).map_err(unreadable)?;
         let forgotten: HashMap<String, u64> = redis::from_redis_value(next()).map_err(unreadable)?;
-        let entries = entries.into_iter().map(read_entry).collect::<Result<_, _>>()?;
+        let read = entries.len();
+        let mut changes = Vec::with_capacity(read);
+        for entry in entries {
+            read_entry(entry, &mut changes)?;
+        }
         let forgotten = forgotten.into_iter().filter_map(|(run, life)| Some((run.parse().ok()?, life)));
-        Ok(Some((fence, entries, forgotten.collect())))
+        Ok(Some(Next { fence, read, changes, forgotten: forgotten.collect() }))
     }
 
     async fn shipped(
@@ -226,22 +236,45 @@ pub(crate) fn taint(entries: &mut Vec<Entry>, mut forgotten: HashMap<RunId, u64>
     tainted
 }
 
-fn read_entry((id, fields): (String, Vec<(String, String)>)) -> Result<Entry, StoreError> {
-    let mut entry = Entry { id, more: false, events: Vec::new(), lives: HashMap::new() };
+/// Reads an entry of the stream. One whose runs have nothing to do with each other counts as many.
+fn read_entry(
+    (id, fields): (String, Vec<(String, String)>),
+    entries: &mut Vec<Entry>,
+) -> Result<(), StoreError> {
+    let begin = entries.len();
+    let empty =
+        |id: &String| Entry { id: id.clone(), more: false, events: Vec::new(), lives: HashMap::new() };
+    let (mut more, mut apart) = (false, false);
+    let mut of_run: HashMap<Option<RunId>, usize> = HashMap::new();
     for (header, body) in fields {
-        if header == "more" {
-            entry.more = true;
-            continue;
+        match &*header {
+            "more" => more = true,
+            "apart" => apart = true,
+            _ => {
+                let (event, life) = read_event(&header, &body)?;
+                let at = *of_run.entry(apart.then_some(event.run)).or_insert_with(|| {
+                    entries.push(empty(&id));
+                    entries.len() - 1
+                });
+                entries[at].lives.insert(event.run, life);
+                entries[at].events.push(event);
+            }
         }
-        let mut words = header.split(' ');
-        let mut word = || words.next().ok_or_else(|| unreadable(&header));
-        let run: RunId = word()?.parse().map_err(unreadable)?;
-        let seq = word()?.parse().map_err(unreadable)?;
-        let at = Timestamp::from_millis(word()?.parse().map_err(unreadable)?);
-        let life = word()?.parse().map_err(unreadable)?;
-        let kind: EventKind = serde_json::from_str(&body).map_err(unreadable)?;
-        entry.events.push(Event { run, seq, at, kind });
-        entry.lives.insert(run, life);
     }
-    Ok(entry)
+    if entries.len() == begin {
+        entries.push(empty(&id));
+    }
+    entries[begin..].iter_mut().for_each(|entry| entry.more = more);
+    Ok(())
+}
+
+fn read_event(header: &str, body: &str) -> Result<(Event, u64), StoreError> {
+    let mut words = header.split(' ');
+    let mut word = || words.next().ok_or_else(|| unreadable(header));
+    let run = word()?.parse().map_err(unreadable)?;
+    let seq = word()?.parse().map_err(unreadable)?;
+    let at = Timestamp::from_millis(word()?.parse().map_err(unreadable)?);
+    let life = word()?.parse().map_err(unreadable)?;
+    let kind: EventKind = serde_json::from_str(body).map_err(unreadable)?;
+    Ok((Event { run, seq, at, kind }, life))
 }

@@ -1,27 +1,31 @@
 //! The hot path: one script call settles, releases and claims.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
-use redis::{FromRedisValue, Value};
-use switchyard_core::ir::Role;
-use switchyard_core::run::{
-    ClaimRef, Reading, Settled, Settlement, SkipReason, Task, TaskOutcome, WaitFor, Waiting,
-};
+use redis::Cmd;
+use switchyard_core::Hash;
+use switchyard_core::ir::NodeIx;
+use switchyard_core::run::{ClaimRef, Settled, Settlement, SkipReason, Task, TaskOutcome, WaitFor};
 use switchyard_core::yard::Want;
-use switchyard_core::{Hash, Payload, Timestamp};
 use switchyard_store::StoreError;
 
-use crate::graphs::Graph;
+use crate::graphs::{Ending, Graph};
 use crate::moments::in_ms;
 use crate::rare::Touch;
-use crate::record::{json, state_of};
+use crate::record::json;
 use crate::scripts;
+use crate::share::Part;
 use crate::store::RedisStore;
+use crate::task::{Reply, unreadable};
 
 /// Settlements, and claims, of one call. All their events go into one entry of a stream.
-const AT_ONCE: usize = 200;
+pub(crate) const AT_ONCE: usize = 200;
 /// Runs whose graph is remembered.
 const REMEMBERED_MAX: usize = 200_000;
+
+/// What a call of the script came to for one of those who share it.
+pub(crate) type Outcome = (String, Vec<Task>);
 
 impl RedisStore {
     /// Settles in order, then claims. What is not plain is carried out by the core, in its place in the order.
@@ -31,27 +35,29 @@ impl RedisStore {
         want: &Want,
     ) -> Result<(Vec<Settled>, Vec<Task>), StoreError> {
         let mut answers = Vec::with_capacity(settlements.len());
+        let mut open: VecDeque<Settlement> = settlements.into();
         loop {
-            let open = &settlements[answers.len()..];
             let rare = open.iter().take_while(|settlement| !self.is_plain(settlement)).count();
             if rare > 0 {
-                answers.extend(self.settle_rarely(&open[..rare]).await?);
+                let rare: Vec<Settlement> = open.drain(..rare).collect();
+                answers.extend(self.settle_rarely(&rare).await?);
                 continue;
             }
             let plain = open.iter().take(AT_ONCE).take_while(|settlement| self.is_plain(settlement)).count();
-            let max = if plain == open.len() { want.max.min(AT_ONCE) } else { 0 };
-            let (mut settled, tasks) = self.run_step(&open[..plain], want, max).await?;
-            let left_to_core = settled.last().is_some_and(|answer| answer == "rare");
-            if left_to_core {
-                settled.pop();
+            let last = plain == open.len();
+            let max = if last { want.max.min(AT_ONCE) } else { 0 };
+            let part = Part::new(open.iter().take(plain).cloned().collect(), want, max);
+            let (letters, tasks) = self.shared_step(part).await?;
+            let left_to_core = letters.ends_with('r');
+            let settled = letters.trim_end_matches('r');
+            for letter in settled.chars() {
+                answers.push(read_answer(letter)?);
             }
-            for answer in settled {
-                answers.push(read_answer(&answer)?);
-            }
+            open.drain(..settled.len());
             if left_to_core {
-                let next = answers.len();
-                answers.extend(self.settle_rarely(&settlements[next..=next]).await?);
-            } else if answers.len() == settlements.len() && max == want.max.min(AT_ONCE) {
+                let next: Vec<Settlement> = open.drain(..1).collect();
+                answers.extend(self.settle_rarely(&next).await?);
+            } else if last {
                 return Ok((answers, tasks));
             }
         }
@@ -69,9 +75,11 @@ impl RedisStore {
         kind && self.graph_of_claim(&settlement.claim).is_some()
     }
 
-    fn graph_of_claim(&self, claim: &ClaimRef) -> Option<std::sync::Arc<Graph>> {
+    fn graph_of_claim(&self, claim: &ClaimRef) -> Option<(Arc<Graph>, NodeIx)> {
         let definition = self.on.lock().get(&claim.run).copied()?;
-        self.graphs.cached(definition).filter(|graph| graph.ir.find(&claim.node).is_some())
+        let graph = self.graphs.cached(definition)?;
+        let ix = graph.ir.find(&claim.node)?;
+        Some((graph, ix))
     }
 
     async fn settle_rarely(&self, settlements: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
@@ -87,92 +95,79 @@ impl RedisStore {
         .await
     }
 
-    async fn run_step(
+    /// One call for all of them. They want tasks of the same types, for the same worker.
+    pub(crate) async fn run_step(
         &self,
-        settlements: &[Settlement],
-        want: &Want,
-        max: usize,
-    ) -> Result<(Vec<String>, Vec<Task>), StoreError> {
-        if settlements.is_empty() && max == 0 {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let mut keys = vec![self.keys.outbox(), self.keys.leases(), self.keys.queued(), self.keys.wake()];
-        let mut args = vec![
-            self.keys.begin().to_owned(),
-            self.time(),
-            want.worker.to_string(),
-            json(&want.worker)?,
-            max.to_string(),
-            in_ms(want.lease),
-            settlements.len().to_string(),
-        ];
-        for settlement in settlements {
-            let run = settlement.claim.run;
-            keys.extend([self.keys.run(run), self.keys.dag(run), self.keys.context(run)]);
-            let graph = self.graph_of_claim(&settlement.claim);
-            let graph = graph.ok_or_else(|| StoreError::unavailable("a graph was forgotten; try again"))?;
-            push_settlement(&graph, settlement, &mut args)?;
-        }
-        args.push(want.queues.len().to_string());
-        args.extend(want.queues.iter().map(ToString::to_string));
-        let (answers, tasks): (Vec<String>, Vec<Vec<Value>>) =
-            self.client.run(&scripts::STEP, &keys, &args).await?;
-        let mut claimed = Vec::with_capacity(tasks.len());
-        for task in tasks {
-            claimed.push(self.read_task(task).await?);
-        }
-        Ok((answers, claimed))
-    }
-
-    async fn read_task(&self, fields: Vec<Value>) -> Result<Task, StoreError> {
-        let mut fields = Reply(fields.into_iter());
-        let run = fields.text()?.parse().map_err(unreadable)?;
-        let node = fields.text()?;
-        let (claim, attempt) = (fields.next()?, fields.next()?);
-        let definition: Hash = format!("sha256:{}", fields.text()?).parse().map_err(unreadable)?;
-        let (run_attempt, started_at) = (fields.next()?, fields.next::<i64>()?);
-        let (depth, skip, rounds) = (fields.next()?, fields.next::<u8>()? == 1, fields.next()?);
-        let queued_at = Timestamp::from_millis(fields.next()?);
-        let graph = self.graphs.get(definition).await?;
-        self.remember(run, definition);
-        let ix = graph.ir.find(&node).ok_or_else(|| unreadable("a node that its graph does not have"))?;
-        let input = fields.payload()?;
-        let children = match fields.json::<Waiting>()? {
-            Some(Waiting::Gathered(children)) => Some(children),
-            _ => None,
+        parts: &[Part],
+    ) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
+        let Some(call) = self.step_call(parts)? else {
+            return Ok(parts.iter().map(|_| Ok(Outcome::default())).collect());
         };
-        let (checkpoint, trace) = (fields.json()?, fields.json()?);
-        let mut reads = Vec::new();
-        for read in &graph.ir.node(ix).reads {
-            let state =
-                state_of(&fields.text()?).ok_or_else(|| unreadable("a state that nodes do not have"))?;
-            let (output, error) = (fields.payload()?, fields.json()?);
-            reads.push(Reading { node: graph.ir.node(*read).id.clone(), state, output, error });
+        let (letters, found): (Vec<String>, Vec<Vec<redis::Value>>) =
+            self.client.call(&scripts::STEP, &call).await?;
+        let mut tasks = VecDeque::with_capacity(found.len());
+        for task in found {
+            tasks.push_back(self.read_task(Reply::new(task)).await);
         }
-        Ok(Task {
-            run,
-            node: graph.ir.node(ix).id.clone(),
-            ix,
-            claim,
-            attempt,
-            definition,
-            workflow: graph.ir.name.clone(),
-            queue: graph.ir.node(ix).queue.clone(),
-            queued_at,
-            trace,
-            checkpoint,
-            run_attempt,
-            started_at: Timestamp::from_millis(started_at),
-            depth,
-            skip,
-            input,
-            reads,
-            rounds,
-            children,
-        })
+        // Whoever left something to the core comes back for its tasks.
+        let outcome = |(letters, part): (String, &Part)| {
+            let max = if letters.ends_with('r') { 0 } else { part.max.min(tasks.len()) };
+            let tasks = tasks.drain(..max).collect::<Result<_, _>>()?;
+            Ok((letters, tasks))
+        };
+        Ok(letters.into_iter().zip(parts).map(outcome).collect())
     }
 
-    fn remember(&self, run: switchyard_core::RunId, definition: Hash) {
+    /// The call, unless there is nothing to do.
+    fn step_call(&self, parts: &[Part]) -> Result<Option<Cmd>, StoreError> {
+        // Those who claim nothing may have said less.
+        let wants = parts.iter().max_by_key(|part| part.max).filter(|part| part.max > 0);
+        let wants = wants.or_else(|| parts.iter().find(|part| !part.settlements.is_empty()));
+        let Some(Part { want, .. }) = wants else { return Ok(None) };
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(&scripts::STEP.hash).arg(4);
+        call.arg(self.keys.outbox()).arg(self.keys.leases()).arg(self.keys.queued()).arg(self.keys.wake());
+        call.arg(self.keys.begin()).arg(self.time()).arg(&*want.worker).arg(json(&want.worker)?);
+        call.arg(in_ms(want.lease)).arg(want.queues.len());
+        for queue in want.queues.iter() {
+            call.arg(&**queue);
+        }
+        let places = self.write_places(parts, &mut call)?;
+        let mut places = places.into_iter();
+        call.arg(parts.len());
+        for part in parts {
+            call.arg(part.max).arg(part.settlements.len());
+            for settlement in &part.settlements {
+                write_settlement(settlement, places.next().unwrap_or(0), &mut call)?;
+            }
+        }
+        Ok(Some(call))
+    }
+
+    /// What the settlements say about graphs, each thing once. For each settlement the number of its place.
+    fn write_places(&self, parts: &[Part], call: &mut Cmd) -> Result<Vec<usize>, StoreError> {
+        let mut known: HashMap<(Hash, NodeIx, Ending), usize> = HashMap::new();
+        let mut places: Vec<(Arc<Graph>, NodeIx, Ending)> = Vec::new();
+        let mut numbers = Vec::new();
+        for settlement in parts.iter().flat_map(|part| &part.settlements) {
+            let found = self.graph_of_claim(&settlement.claim);
+            let (graph, ix) =
+                found.ok_or_else(|| StoreError::unavailable("a graph was forgotten; try again"))?;
+            let ending = ending(&settlement.outcome);
+            let number = known.entry((graph.ir.hash, ix, ending)).or_insert_with(|| {
+                places.push((graph, ix, ending));
+                places.len()
+            });
+            numbers.push(*number);
+        }
+        call.arg(places.len());
+        for (graph, ix, ending) in places {
+            graph.write_place(ix, ending, call);
+        }
+        Ok(numbers)
+    }
+
+    pub(crate) fn remember(&self, run: switchyard_core::RunId, definition: Hash) {
         let mut on = self.on.lock();
         if on.len() >= REMEMBERED_MAX {
             on.clear();
@@ -181,68 +176,32 @@ impl RedisStore {
     }
 }
 
-/// As `includes/settle.lua` reads it.
-fn push_settlement(graph: &Graph, settlement: &Settlement, args: &mut Vec<String>) -> Result<(), StoreError> {
-    let ClaimRef { run, node, claim } = &settlement.claim;
-    let ix =
-        graph.ir.find(node).ok_or_else(|| StoreError::unavailable("a graph was forgotten; try again"))?;
-    let place = graph.place(ix);
-    let (kind, value) = match &settlement.outcome {
-        TaskOutcome::Succeeded(output) => ("S", json(output)?),
-        TaskOutcome::Skipped(SkipReason::Condition) => ("K", "condition".to_owned()),
-        TaskOutcome::Skipped(SkipReason::NoNeedFired) => ("K", "no_need_fired".to_owned()),
-        _ => ("H", String::new()),
+fn ending(outcome: &TaskOutcome) -> Ending {
+    match outcome {
+        TaskOutcome::Succeeded(_) => Ending::Succeeded,
+        TaskOutcome::Skipped(_) => Ending::Skipped,
+        _ => Ending::HandedBack,
+    }
+}
+
+/// As `step.lua` reads it.
+fn write_settlement(settlement: &Settlement, place: usize, call: &mut Cmd) -> Result<(), StoreError> {
+    let ClaimRef { run, claim, .. } = &settlement.claim;
+    call.arg(run.to_string()).arg(place).arg(*claim);
+    match &settlement.outcome {
+        TaskOutcome::Succeeded(output) => call.arg("S").arg(json(output)?),
+        TaskOutcome::Skipped(SkipReason::Condition) => call.arg("K").arg("condition"),
+        TaskOutcome::Skipped(SkipReason::NoNeedFired) => call.arg("K").arg("no_need_fired"),
+        _ => call.arg("H").arg(""),
     };
-    args.extend([run.to_string(), node.to_string(), claim.to_string(), graph.ir.hash.hex(), kind.to_owned()]);
-    args.extend([place.name.clone(), value, place.stream.clone(), place.reads.clone(), place.needs.clone()]);
-    args.push(graph.result.to_string());
-    match graph.ir.output.filter(|_| graph.ir.node(ix).role == Role::Step) {
-        Some(last) => {
-            let place = graph.place(last);
-            args.extend([graph.ir.node(last).id.to_string(), place.stream.clone()]);
-            args.extend([place.reads.clone(), place.needs.clone()]);
-        }
-        None => args.extend(std::iter::repeat_n(String::new(), 4)),
-    }
-    if kind == "H" {
-        args.push("0".to_owned());
-    } else {
-        graph.push_edges(ix, kind == "S", args);
-    }
     Ok(())
 }
 
-fn read_answer(answer: &str) -> Result<Settled, StoreError> {
-    match answer {
-        "applied" => Ok(Settled::Applied),
-        "duplicate" => Ok(Settled::Duplicate),
-        "stale" => Ok(Settled::Stale),
+fn read_answer(letter: char) -> Result<Settled, StoreError> {
+    match letter {
+        'a' => Ok(Settled::Applied),
+        'd' => Ok(Settled::Duplicate),
+        's' => Ok(Settled::Stale),
         other => Err(unreadable(other)),
-    }
-}
-
-fn unreadable(error: impl std::fmt::Display) -> StoreError {
-    StoreError::Corrupt(format!("Redis answered something else than the script says: {error}"))
-}
-
-/// The fields of an answer, in order.
-struct Reply(std::vec::IntoIter<Value>);
-
-impl Reply {
-    fn next<T: FromRedisValue>(&mut self) -> Result<T, StoreError> {
-        redis::from_redis_value(self.0.next().unwrap_or(Value::Nil)).map_err(unreadable)
-    }
-
-    fn text(&mut self) -> Result<String, StoreError> {
-        self.next()
-    }
-
-    fn json<T: serde::de::DeserializeOwned>(&mut self) -> Result<Option<T>, StoreError> {
-        let text: Option<String> = self.next()?;
-        text.map(|text| serde_json::from_str(&text).map_err(unreadable)).transpose()
-    }
-
-    fn payload(&mut self) -> Result<Payload, StoreError> {
-        Ok(self.json()?.unwrap_or_default())
     }
 }

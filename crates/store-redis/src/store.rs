@@ -19,6 +19,7 @@ use crate::graphs::Graphs;
 use crate::keys::Keys;
 use crate::listen::{Listener, Waiters};
 use crate::rare::Touch;
+use crate::share::Share;
 
 /// Where Redis is, and how it is used.
 #[derive(Clone, Debug)]
@@ -47,6 +48,8 @@ pub struct RedisStore {
     pub(crate) graphs: Graphs,
     /// The graphs that runs claimed here are on, as far as is known.
     pub(crate) on: Mutex<HashMap<RunId, Hash>>,
+    /// Steps that are on their way, or wait to be.
+    pub(crate) share: Share,
     /// Those of this process who want to change the same runs.
     pub(crate) turns: Turns<()>,
     /// One pass at a time ships from this process.
@@ -81,6 +84,7 @@ impl RedisStore {
             listening: tokio::spawn(listener.listen_forever()).abort_handle(),
             name: format!("{:016x}", rand::random::<u64>()),
             on: Mutex::new(HashMap::new()),
+            share: Share::default(),
             turns: Turns::new(()),
             shipping: Turns::new(()),
             limits: settings.limits,

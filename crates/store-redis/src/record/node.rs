@@ -48,7 +48,7 @@ fn line(node: &NodeRun, accepted_at: Timestamp, entry: Option<&String>) -> Strin
         at.map_or_else(|| "-".to_owned(), |at| (at.as_millis() - accepted_at.as_millis()).to_string())
     };
     let mut line = format!(
-        "{letter} {} {} {} {} {} {} {} {} {} {}",
+        "{letter} {} {} {} {} {} {} {} {} {} {} {}",
         node.attempt,
         node.claim,
         u8::from(node.continues),
@@ -59,12 +59,18 @@ fn line(node: &NodeRun, accepted_at: Timestamp, entry: Option<&String>) -> Strin
         moment(node.completed_at),
         node.ended_seq,
         node.rounds,
+        u8::from(has_more(node)),
     );
     if let Some(entry) = entry {
         line.push(' ');
         line.push_str(entry);
     }
     line
+}
+
+/// Whether the context has more of it than its output: scripts look for that only then.
+fn has_more(node: &NodeRun) -> bool {
+    node.error.is_some() || node.wait.is_some() || node.said.is_some()
 }
 
 type Nodes = (Vec<NodeRun>, BTreeMap<NodeIx, String>);
@@ -116,5 +122,6 @@ fn parse(line: &str, accepted_at: Timestamp) -> Option<(NodeRun, Option<String>)
         rounds: word()?.parse().ok()?,
         ..NodeRun::default()
     };
+    let _more = word()?;
     Some((node, word().map(str::to_owned)))
 }

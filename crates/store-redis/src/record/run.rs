@@ -49,12 +49,13 @@ pub(super) fn write(written: &Written<'_>) -> Result<Fields, StoreError> {
     Ok(fields)
 }
 
-/// What a step script must know to leave a run to the core.
+/// What a step script must know to leave a run to the core; and `m`, that there are fields which it reads only then.
 fn flags(written: &Written<'_>) -> Option<String> {
     let run = &written.berth.run;
     let flags = [
         ('c', run.parallelism().is_some()),
         ('k', run.accepted.concurrency.is_some()),
+        ('m', run.paused || run.approvals > 0 || run.attempt > 1 || run.depth() > 0),
         ('p', run.accepted.parent.is_some()),
         ('s', run.closing.as_ref().is_some_and(|closing| closing.stop_running)),
         ('t', !written.berth.timers.is_empty()),

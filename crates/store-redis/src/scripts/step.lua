@@ -1,11 +1,13 @@
--- step: settles claims, releases what depended on them, claims what is next. The one call of the hot path.
+-- step: settles claims, releases what depended on them, claims what is next. The one call of the hot path, shared by
+-- those of one worker who are ready at the same moment.
 -- Mirrors Yard::settle and Yard::claim in core. A settlement that is not plain (see includes/settle.lua) is left
--- untouched, and everything after it too: the caller lets the core carry it out, and comes back with the rest.
+-- untouched, and what its caller wanted after it too: the caller lets the core carry it out, and comes back with the rest.
 --
--- KEYS  outbox, leases, queued, wake, then run, dag and context of each run that is settled
--- ARGV  beginning of all names, time or '', consumer, its name as JSON, how many to claim, lease in ms or '',
---       number of settlements, each as includes/settle.lua reads it, number of queues, their names or patterns
--- Returns { { an answer for each settlement, up to the first that is 'rare' }, { tasks } }
+-- KEYS  outbox, leases, queued, wake
+-- ARGV  beginning of all names, time or '', consumer, its name as JSON, lease in ms or '', number of queues, their
+--       names or patterns, number of places, each as includes/settle.lua reads it, number of callers, each: how many
+--       to claim, number of settlements, each: run, number of its place, claim, kind (S, K or H), output or reason
+-- Returns { { for each caller a letter for each settlement, up to the first that is 'r' }, { tasks } }
 -- Events: node_succeeded, node_skipped, node_released, node_started, run_ended
 --#include arguments
 local begin, given = arg(), arg()
@@ -13,7 +15,8 @@ local begin, given = arg(), arg()
 --#include clock
 local now = clock(given)
 local now_text = whole(now)
-local consumer, worker_name, max, lease = arg(), arg(), tonumber(arg()), arg()
+local consumer, worker_name, lease = arg(), arg(), arg()
+local lease_ends = lease ~= '' and whole(now + lease)
 --#include nodes
 --#include events
 --#include runs
@@ -21,21 +24,34 @@ local consumer, worker_name, max, lease = arg(), arg(), tonumber(arg()), arg()
 --#include settle
 --#include claim
 
-local answers, settled_all = {}, true
-local settlements = {}
-for i = 1, tonumber(arg()) do settlements[i] = read_settlement() end
-local queues = {}
+local queues, places = {}, {}
 for i = 1, tonumber(arg()) do queues[i] = arg() end
+for i = 1, tonumber(arg()) do places[i] = read_place() end
 
-for i, settlement in ipairs(settlements) do
-  answers[i] = settle(settlement)
-  if answers[i] == 'rare' then
-    settled_all = false
-    break
+-- The answers of a caller, and how many tasks it wants after them.
+local function settle_all()
+  local max, count, answers = tonumber(arg()), tonumber(arg()), ''
+  local after = read + 5 * count
+  while read < after do
+    local answer = settle(ARGV[read + 1], places[tonumber(ARGV[read + 2])], ARGV[read + 3], ARGV[read + 4], ARGV[read + 5])
+    answers, read = answers .. answer, read + 5
+    if answer == 'r' then max, read = 0, after end
   end
+  return answers, max
 end
-if settled_all and max > 0 then claim(KEYS[3], consumer, max, queues) end
 
+local answers, max = {}, 0
+for i = 1, tonumber(arg()) do
+  local answer, wanted = settle_all()
+  answers[i], max = answer, max + wanted
+end
+
+write_finished(KEYS[2])
+write_outputs()
+write_tokens()
+if max > 0 then claim(KEYS[3], consumer, max, queues) end
+write_finished(KEYS[2])
+write_leases(KEYS[2])
 send_events(KEYS[1])
 write_runs()
 write_counts(KEYS[3], KEYS[4])

@@ -11,67 +11,96 @@ local function read_group(stream, consumer, count)
   return answer and answer[1][2] or {}
 end
 
+-- Ids rarely have anything in them that JSON escapes.
+local function quoted(name)
+  if string.find(name, '["\\%c]') then return cjson.encode(name) end
+  return '"' .. name .. '"'
+end
+
 local function start(r, name, n, entry)
-  if n.continues ~= '1' then n.attempt = tonumber(n.attempt) + 1 end
+  if n.continues ~= '1' then n.attempt = whole(n.attempt + 1) end
   n.state, n.continues, n.entry = 'R', '0', entry
-  n.claim, n.deliveries = tonumber(n.claim) + 1, tonumber(n.deliveries) + 1
-  if n.started == '-' then n.started = whole(now - r.at) end
+  n.claim, n.deliveries = whole(n.claim + 1), whole(n.deliveries + 1)
+  if n.started == '-' then n.started = since(r) end
   set_node(r, name, n)
-  emit(r, '{"node_started":{"node":' .. cjson.encode(name) .. ',"attempt":' .. n.attempt .. ',"claim":' .. n.claim
+  emit(r, '{"node_started":{"node":' .. quoted(name) .. ',"attempt":' .. n.attempt .. ',"claim":' .. n.claim
     .. ',"worker":' .. worker_name .. '}}')
-  if lease ~= '' then
-    redis.call('ZADD', KEYS[2], whole(now + tonumber(lease)), r.id .. ' ' .. n.claim .. ' ' .. name)
+  if lease_ends then
+    local count = #leases_new
+    leases_new[count + 1], leases_new[count + 2] = lease_ends, r.id .. ' ' .. n.claim .. ' ' .. name
   end
 end
 
-local function task_of(r, name, n, e, reads)
-  local skip = e.needs ~= '0' and tonumber(n.fired) == 0 and 1 or 0
-  local fields = { 'input', name .. ':wait', name .. ':checkpoint', 'trace' }
-  for _, read in ipairs(reads) do
-    fields[#fields + 1] = read .. ':output'
-    fields[#fields + 1] = read .. ':error'
+-- The node itself, then those that it reads; taken apart once for all tasks alike.
+local lists = {}
+local function names_of(node, reads)
+  local key = node .. ' ' .. reads
+  local names = lists[key]
+  if not names then
+    names = {}
+    for name in string.gmatch(key, '%S+') do names[#names + 1] = name end
+    lists[key] = names
   end
-  local found = redis.call('HMGET', context_key(r.id), unpack(fields))
+  return names
+end
+
+-- What it reads of the context: only what can be there.
+local function context_of(r, n, names)
+  local fields = { 'input', 'trace' }
+  if n.more == '1' then fields[3], fields[4] = names[1] .. ':wait', names[1] .. ':checkpoint' end
+  for i = 2, #names do
+    local node = r.nodes[names[i]]
+    if node then
+      fields[#fields + 1] = names[i] .. ':output'
+      if node.more == '1' then fields[#fields + 1] = names[i] .. ':error' end
+    end
+  end
+  return redis.call('HMGET', context_key(r.id), unpack(fields))
+end
+
+local function task_of(r, n, names, needs, at)
+  local skip = needs ~= '0' and n.fired == '0' and '1' or '0'
+  local found, own = context_of(r, n, names), n.more == '1'
   local task = {
-    r.id, name, tonumber(n.claim), tonumber(n.attempt), r.definition, tonumber(r.attempt),
-    whole(r.at + tonumber(n.started)), tonumber(r.depth), skip, tonumber(n.rounds), e.at, found[1], found[2],
-    found[3], found[4],
+    r.id, names[1], n.claim, n.attempt, r.definition, r.attempt, r.at, n.started, r.depth, skip, n.rounds, at,
+    found[1], found[2], own and found[3], own and found[4],
   }
-  for i, read in ipairs(reads) do
-    local node = r.nodes[read]
-    task[#task + 1] = node and node.state or 'P'
-    task[#task + 1] = found[2 * i + 3]
-    task[#task + 1] = found[2 * i + 4]
+  local next_found = own and 5 or 3
+  for i = 2, #names do
+    local node, count = r.nodes[names[i]], #task
+    task[count + 1], task[count + 2], task[count + 3] = 'P', false, false
+    if node then
+      task[count + 1], task[count + 2] = node.state, found[next_found]
+      if node.more == '1' then
+        next_found = next_found + 1
+        task[count + 3] = found[next_found]
+      end
+      next_found = next_found + 1
+    end
   end
   return task
 end
 
-local function claim_entry(stream, id, values)
-  local e = {}
-  for i = 1, #values, 2 do e[values[i]] = values[i + 1] end
-  local r = open_run(e.run_id)
-  if r and r.gen == e.gen and hands_out(r) then
-    local reads, names = {}, { e.node_id }
-    for read in string.gmatch(e.reads, '%S+') do
-      reads[#reads + 1] = read
-      names[#names + 1] = read
-    end
+-- Its fields are written in this order: run_id, node_id, gen, reads, needs, at.
+local function claim_entry(stream, id, f)
+  local r = open_run(f[2])
+  if r and r.gen == f[6] and hands_out(r) then
+    local names = names_of(f[4], f[8])
     open_nodes(r, names)
-    local n = r.nodes[e.node_id] or untouched(e.needs)
+    local n = r.nodes[f[4]] or untouched(f[10])
     if n.state == 'Q' then
-      start(r, e.node_id, n, id)
-      tasks[#tasks + 1] = task_of(r, e.node_id, n, e, reads)
+      start(r, f[4], n, id)
+      tasks[#tasks + 1] = task_of(r, n, names, f[10], f[12])
       return
     end
   end
-  redis.call('XACK', stream, 'workers', id)
-  redis.call('XDEL', stream, id)
+  finish_entry(stream, id)
 end
 
 local function claim_from(stream, depths, consumer, max)
   local left = (depths[stream] or 0) + (added[stream] or 0)
   while left > 0 and #tasks < max do
-    local entries = read_group(stream, consumer, math.min(left, max - #tasks))
+    local entries = read_group(stream, consumer, whole(math.min(left, max - #tasks)))
     -- Somebody read the stream without us: what was counted is not there.
     if #entries == 0 then count_task(stream, -left) return end
     for _, entry in ipairs(entries) do
@@ -100,6 +129,7 @@ end
 local function claim(queued, consumer, max, queues)
   local flat, depths = redis.call('HGETALL', queued), {}
   for i = 1, #flat, 2 do depths[flat[i]] = tonumber(flat[i + 1]) end
+  if not next(depths) and not next(added) then return end
   for _, band in ipairs({ 'wf.high.', 'wf.tasks.', 'wf.low.' }) do
     for _, queue in ipairs(queues) do
       local name = begin .. band .. queue

@@ -1,14 +1,17 @@
--- Events of this call. They leave as one entry, so that what changed together is archived together.
-local events = {}
+-- Events of this call. They leave as one entry, which says that its runs have nothing to do with each other: nothing
+-- that a step does reaches from one run into another.
+local events = { 'apart', '1' }
 
 -- Mirrors Run::emit in core: the next seq of the run, at the time of this call.
 local function emit(r, body)
   r.seq = r.seq + 1
+  r.seq_text = whole(r.seq)
   r.dirty = true
-  events[#events + 1] = r.id .. ' ' .. r.seq .. ' ' .. now_text .. ' ' .. r.life
-  events[#events + 1] = body
+  local count = #events
+  events[count + 1] = r.id .. ' ' .. r.seq_text .. ' ' .. now_text .. ' ' .. r.life
+  events[count + 2] = body
 end
 
 local function send_events(outbox)
-  if #events > 0 then redis.call('XADD', outbox, '*', unpack(events)) end
+  if #events > 2 then redis.call('XADD', outbox, '*', unpack(events)) end
 end

@@ -1,17 +1,21 @@
--- A node in `dag:{run}`: state attempt claim continues deliveries open fired started completed ended rounds [entry].
--- Mirrors core run/node.rs; written by Rust in record/node.rs as well.
-local NODE = '^(%a) (%d+) (%d+) ([01]) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+) ?(%S*)$'
+-- A node in `dag:{run}`: state attempt claim continues deliveries open fired started completed ended rounds more
+-- [entry]. Mirrors core run/node.rs; written by Rust in record/node.rs as well.
+local NODE = '^(%a) (%d+) (%d+) ([01]) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+) ([01]) ?(%S*)$'
 
 local function parse_node(text)
-  local n = {}
-  n.state, n.attempt, n.claim, n.continues, n.deliveries, n.open, n.fired, n.started, n.completed, n.ended, n.rounds,
-    n.entry = string.match(text, NODE)
-  return n
+  local state, attempt, claim, continues, deliveries, open, fired, started, completed, ended, rounds, more, entry =
+    string.match(text, NODE)
+  return {
+    state = state, attempt = attempt, claim = claim, continues = continues, deliveries = deliveries, open = open,
+    fired = fired, started = started, completed = completed, ended = ended, rounds = rounds, more = more,
+    entry = entry, changed = false,
+  }
 end
 
 local function node_text(n)
   local text = n.state .. ' ' .. n.attempt .. ' ' .. n.claim .. ' ' .. n.continues .. ' ' .. n.deliveries .. ' '
-    .. n.open .. ' ' .. n.fired .. ' ' .. n.started .. ' ' .. n.completed .. ' ' .. n.ended .. ' ' .. n.rounds
+    .. n.open .. ' ' .. n.fired .. ' ' .. n.started .. ' ' .. n.completed .. ' ' .. n.ended .. ' ' .. n.rounds .. ' '
+    .. n.more
   if n.entry ~= '' then return text .. ' ' .. n.entry end
   return text
 end
@@ -20,6 +24,6 @@ end
 local function untouched(needs)
   return {
     state = 'P', attempt = '0', claim = '0', continues = '0', deliveries = '0', open = needs, fired = '0',
-    started = '-', completed = '-', ended = '0', rounds = '0', entry = '',
+    started = '-', completed = '-', ended = '0', rounds = '0', more = '0', entry = '', changed = false,
   }
 end

@@ -1,18 +1,55 @@
--- Streams of tasks, and how many tasks of each nobody has claimed.
-local added = {}
+-- Streams of tasks, and how many tasks of each nobody has claimed. What is put on streams, and what is done with there,
+-- is collected while settling and written at once.
+local added, tokens, done, leases_over, leases_new = {}, {}, {}, {}, {}
 
 local function count_task(stream, by) added[stream] = (added[stream] or 0) + by end
 
 local function enqueue(r, node, stream, reads, needs)
-  redis.call('XADD', stream, '*', 'run_id', r.id, 'node_id', node, 'gen', r.gen, 'reads', reads, 'needs', needs,
-    'at', now_text)
-  count_task(stream, 1)
+  tokens[#tokens + 1] = { r, node, stream, reads, needs }
+end
+
+-- The entry of a claim that has been settled, or of a task that is void.
+local function finish_entry(stream, entry)
+  local entries = done[stream]
+  if not entries then
+    entries = {}
+    done[stream] = entries
+  end
+  entries[#entries + 1] = entry
+end
+
+-- More words than this do not fit on the stack of a script.
+local WORDS_MAX = 4000
+
+local function write_finished(leases)
+  for stream, entries in pairs(done) do
+    for i = 1, #entries, WORDS_MAX do
+      local last = math.min(i + WORDS_MAX - 1, #entries)
+      redis.call('XACK', stream, 'workers', unpack(entries, i, last))
+      redis.call('XDEL', stream, unpack(entries, i, last))
+    end
+  end
+  done = {}
+  if #leases_over > 0 then redis.call('ZREM', leases, unpack(leases_over)) end
+  leases_over = {}
+end
+
+local function write_tokens()
+  for _, t in ipairs(tokens) do
+    redis.call('XADD', t[3], '*', 'run_id', t[1].id, 'node_id', t[2], 'gen', t[1].gen, 'reads', t[4], 'needs', t[5],
+      'at', now_text)
+    count_task(t[3], 1)
+  end
+end
+
+local function write_leases(leases)
+  if #leases_new > 0 then redis.call('ZADD', leases, unpack(leases_new)) end
 end
 
 -- Writes the counts, and tells those who wait for work what there is beyond what this call took.
 local function write_counts(queued, wake)
   for stream, by in pairs(added) do
-    if by ~= 0 and redis.call('HINCRBY', queued, stream, by) <= 0 then redis.call('HDEL', queued, stream) end
+    if by ~= 0 and redis.call('HINCRBY', queued, stream, whole(by)) <= 0 then redis.call('HDEL', queued, stream) end
     if by > 0 then redis.call('PUBLISH', wake, by .. ' ' .. stream) end
   end
 end

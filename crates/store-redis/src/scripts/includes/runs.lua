@@ -1,43 +1,61 @@
 -- Runs that this call touches: read once, written once at the end.
 local runs, opened = {}, {}
 
+-- What most runs do not have. Its flag says who does.
+local function read_more(r)
+  if not string.find(r.flags, 'm', 1, true) then return end
+  local f = redis.call('HMGET', run_key(r.id), 'paused', 'approvals', 'attempt', 'depth')
+  r.paused, r.approvals, r.attempt, r.depth = f[1], tonumber(f[2] or 0), f[3] or '1', f[4] or '0'
+end
+
 local function open_run(id)
-  if runs[id] ~= nil then return runs[id] end
-  local f = redis.call('HMGET', run_key(id), 'seq', 'gen', 'phase', 'paused', 'counter', 'approvals', 'definition',
-    'flags', 'at', 'attempt', 'depth', 'life')
+  local known = runs[id]
+  if known ~= nil then return known end
+  local f = redis.call('HMGET', run_key(id), 'seq', 'gen', 'phase', 'counter', 'definition', 'at', 'life', 'flags')
   local r = false
   if f[1] then
     r = {
-      id = id, seq = tonumber(f[1]), gen = f[2], phase = f[3], paused = f[4], counter = tonumber(f[5]),
-      approvals = tonumber(f[6] or 0), definition = f[7], flags = f[8] or '', at = tonumber(f[9]),
-      attempt = f[10] or '1', depth = f[11] or '0', life = f[12], nodes = {}, changed = {},
+      id = id, seq = tonumber(f[1]), seq_text = f[1], gen = f[2], phase = f[3], counter = tonumber(f[4]),
+      definition = f[5], at = f[6], life = f[7], flags = f[8] or '', paused = false, approvals = 0, attempt = '1',
+      depth = '0', since = false, nodes = {}, changed = {}, outputs = {}, cleared = {}, dirty = false,
     }
+    if f[8] then read_more(r) end
     opened[#opened + 1] = r
   end
   runs[id] = r
   return r
 end
 
+-- Milliseconds since it was accepted.
+local function since(r)
+  if not r.since then r.since = whole(now - tonumber(r.at)) end
+  return r.since
+end
+
 -- Reads those of the nodes that this call has not read yet; false for one that nothing has happened to.
 local function open_nodes(r, names)
-  local unread = {}
-  for _, name in ipairs(names) do
-    if r.nodes[name] == nil then
+  local nodes, unread = r.nodes, {}
+  for i = 1, #names do
+    local name = names[i]
+    if nodes[name] == nil then
       unread[#unread + 1] = name
-      r.nodes[name] = false
+      nodes[name] = false
     end
   end
   if #unread == 0 then return end
   local texts = redis.call('HMGET', dag_key(r.id), unpack(unread))
-  for i, name in ipairs(unread) do
-    if texts[i] then r.nodes[name] = parse_node(texts[i]) end
+  for i = 1, #unread do
+    if texts[i] then nodes[unread[i]] = parse_node(texts[i]) end
   end
 end
 
 local function set_node(r, name, n)
   r.nodes[name] = n
-  r.changed[name] = true
   r.dirty = true
+  if not n.changed then
+    n.changed = true
+    r.changed[#r.changed + 1] = name
+  end
 end
 
 -- Mirrors Run::hands_out in core.
@@ -45,16 +63,24 @@ local function hands_out(r)
   return not r.paused and (r.phase == 'running' or r.phase == 'closing' or r.phase == 'compensating')
 end
 
+-- What settled nodes came to. Before anything is claimed, because that reads it.
+local function write_outputs()
+  for _, r in ipairs(opened) do
+    if #r.cleared > 0 then redis.call('HDEL', context_key(r.id), unpack(r.cleared)) end
+    if #r.outputs > 0 then redis.call('HSET', context_key(r.id), unpack(r.outputs)) end
+  end
+end
+
 local function write_runs()
   for _, r in ipairs(opened) do
     if r.dirty then
       local fields = {}
-      for name in pairs(r.changed) do
-        fields[#fields + 1] = name
-        fields[#fields + 1] = node_text(r.nodes[name])
+      for i, name in ipairs(r.changed) do
+        fields[2 * i - 1] = name
+        fields[2 * i] = node_text(r.nodes[name])
       end
       if #fields > 0 then redis.call('HSET', dag_key(r.id), unpack(fields)) end
-      redis.call('HSET', run_key(r.id), 'seq', r.seq, 'counter', r.counter, 'phase', r.phase)
+      redis.call('HSET', run_key(r.id), 'seq', r.seq_text, 'counter', whole(r.counter), 'phase', r.phase)
     end
   end
 end

@@ -1,118 +1,146 @@
 -- One settlement of a run that is plainly running. Mirrors Run::settle, Run::resolve_edges and Run::conclude in core
--- for succeeded, skipped and handed back. Answers 'applied', 'duplicate', 'stale', or 'rare': left to the core.
-local function read_settlement()
-  local s = {
-    run = arg(), node = arg(), claim = arg(), definition = arg(), kind = arg(), name = arg(), value = arg(),
-    stream = arg(), reads = arg(), needs = arg(), result = arg(), last = arg(), last_stream = arg(),
-    last_reads = arg(), last_needs = arg(), edges = {},
+-- for succeeded, skipped and handed back. Answers 'a'pplied, 'd'uplicate, 's'tale, or 'r'are: left to the core.
+-- Nothing is written here, only collected.
+
+-- What the caller knows of a node and of what follows from its end; settlements of one node share it.
+local function read_place()
+  local p = {
+    node = arg(), name = arg(), definition = arg(), stream = arg(), reads = arg(), needs = arg(), result = arg(),
+    last = arg(), last_stream = arg(), last_reads = arg(), last_needs = arg(), edges = {}, names = {},
   }
+  p.names[1] = p.node
   for i = 1, tonumber(arg()) do
-    s.edges[i] = { to = arg(), fires = arg(), any = arg(), needs = arg(), stream = arg(), reads = arg() }
+    p.edges[i] = { to = arg(), fires = arg(), any = arg(), needs = arg(), stream = arg(), reads = arg() }
+    p.names[i + 1] = p.edges[i].to
   end
-  return s
+  if p.last ~= '' then p.names[#p.names + 1] = p.last end
+  return p
 end
 
-local function standing(r, s)
-  if not r or r.phase == 'ended' then return 'stale' end
-  if r.phase ~= 'running' or r.definition ~= s.definition or string.find(r.flags, 'c', 1, true) then return 'rare' end
-  local names = { s.node }
-  for _, edge in ipairs(s.edges) do names[#names + 1] = edge.to end
-  if s.last ~= '' then names[#names + 1] = s.last end
-  open_nodes(r, names)
-  local n = r.nodes[s.node]
-  if not n or n.claim ~= s.claim then return 'stale' end
-  if n.state ~= 'R' then return 'duplicate' end
-  return 'applied'
+local function standing(r, p, claim)
+  if not r or r.phase == 'ended' then return 's' end
+  if r.phase ~= 'running' or r.definition ~= p.definition then return 'r' end
+  if r.flags ~= '' and string.find(r.flags, 'c', 1, true) then return 'r' end
+  open_nodes(r, p.names)
+  local n = r.nodes[p.node]
+  if not n or n.claim ~= claim then return 's' end
+  if n.state ~= 'R' then return 'd' end
+  return 'a'
 end
 
--- The joins as they will be, and the nodes that this lets go, in the order of the edges.
-local function decide_edges(r, s)
+local function copy_node(n)
+  return {
+    state = n.state, attempt = n.attempt, claim = n.claim, continues = n.continues, deliveries = n.deliveries,
+    open = n.open, fired = n.fired, started = n.started, completed = n.completed, ended = n.ended, rounds = n.rounds,
+    more = n.more, entry = n.entry, changed = n.changed,
+  }
+end
+
+-- The joins as they will be, and the nodes that this lets go, in the order of the edges. Whoever may still leave the
+-- run to the core decides on copies.
+local function decide_edges(r, p, careful)
   local joins, released = {}, {}
-  for _, edge in ipairs(s.edges) do
-    local t = joins[edge.to] or r.nodes[edge.to] or untouched(edge.needs)
-    local state, open = t.state, math.max(tonumber(t.open) - 1, 0)
-    local fired = tonumber(t.fired) + tonumber(edge.fires)
-    if state == 'P' and (open == 0 or (edge.any == '1' and fired > 0)) then
-      state = 'Q'
-      released[#released + 1] = { node = edge.to, stream = edge.stream, reads = edge.reads, needs = edge.needs }
+  for _, edge in ipairs(p.edges) do
+    local t = joins[edge.to]
+    if not t then
+      t = r.nodes[edge.to]
+      if not t then t = untouched(edge.needs) elseif careful then t = copy_node(t) end
+      joins[edge.to] = t
     end
-    joins[edge.to] = {
-      state = state, attempt = t.attempt, claim = t.claim, continues = t.continues, deliveries = t.deliveries,
-      open = open, fired = fired, started = t.started, completed = t.completed, ended = t.ended, rounds = t.rounds,
-      entry = t.entry,
-    }
+    local open, fired = t.open - 1, t.fired + edge.fires
+    if open < 0 then open = 0 end
+    if t.state == 'P' and (open == 0 or (edge.any == '1' and fired > 0)) then
+      t.state = 'Q'
+      released[#released + 1] = edge
+    end
+    t.open, t.fired = whole(open), whole(fired)
   end
   return joins, released
 end
 
 -- The output step follows when nothing else is in flight.
-local function release_last(r, s, joins, released)
-  local t = s.last ~= '' and s.last ~= s.node and (r.nodes[s.last] or untouched(s.last_needs))
+local function release_last(r, p, joins, released)
+  local t = p.last ~= '' and p.last ~= p.node and (r.nodes[p.last] or untouched(p.last_needs))
   if t and t.state == 'P' and r.counter - 1 + #released == 0 and r.approvals == 0 then
     t.state = 'Q'
-    joins[s.last] = t
-    released[1] = { node = s.last, stream = s.last_stream, reads = s.last_reads, needs = s.last_needs }
+    joins[p.last] = t
+    released[1] = { to = p.last, stream = p.last_stream, reads = p.last_reads, needs = p.last_needs }
   end
 end
 
-local function give_up_claim(r, s, n)
+local function give_up_claim(r, p, n)
   if n.entry ~= '' then
-    redis.call('XACK', s.stream, 'workers', n.entry)
-    redis.call('XDEL', s.stream, n.entry)
+    finish_entry(p.stream, n.entry)
     n.entry = ''
   end
-  redis.call('ZREM', KEYS[2], r.id .. ' ' .. n.claim .. ' ' .. s.node)
+  leases_over[#leases_over + 1] = r.id .. ' ' .. n.claim .. ' ' .. p.node
 end
 
-local function hand_back(r, s, n)
-  give_up_claim(r, s, n)
-  n.state, n.continues, n.deliveries = 'Q', '1', math.max(tonumber(n.deliveries) - 1, 0)
-  set_node(r, s.node, n)
-  emit(r, '{"node_released":{"node":' .. s.name .. ',"reason":"handed_back"}}')
-  if not r.paused then enqueue(r, s.node, s.stream, s.reads, s.needs) end
+local function hand_back(r, p, n)
+  give_up_claim(r, p, n)
+  n.state, n.continues, n.deliveries = 'Q', '1', whole(math.max(n.deliveries - 1, 0))
+  set_node(r, p.node, n)
+  emit(r, '{"node_released":{"node":' .. p.name .. ',"reason":"handed_back"}}')
+  if not r.paused then enqueue(r, p.node, p.stream, p.reads, p.needs) end
 end
 
-local function end_node(r, s, n)
-  give_up_claim(r, s, n)
-  local context = context_key(r.id)
-  if s.kind == 'S' then
-    redis.call('HSET', context, s.node .. ':output', s.value)
-    redis.call('HDEL', context, s.node .. ':wait', s.node .. ':checkpoint', s.node .. ':chunks', s.node .. ':error')
-    emit(r, '{"node_succeeded":{"node":' .. s.name .. ',"output":' .. s.value .. '}}')
+-- What a node leaves in `context:{run}` besides its output, if it has left any.
+local function clear(r, p, n, parts)
+  if n.more == '0' then return end
+  for _, part in ipairs(parts) do r.cleared[#r.cleared + 1] = p.node .. part end
+end
+
+local function end_node(r, p, n, kind, value)
+  give_up_claim(r, p, n)
+  if kind == 'S' then
+    clear(r, p, n, { ':wait', ':checkpoint', ':chunks', ':error' })
+    n.more = '0'
+    local count = #r.outputs
+    r.outputs[count + 1], r.outputs[count + 2] = p.node .. ':output', value
+    emit(r, '{"node_succeeded":{"node":' .. p.name .. ',"output":' .. value .. '}}')
   else
-    redis.call('HDEL', context, s.node .. ':wait', s.node .. ':checkpoint', s.node .. ':chunks')
-    emit(r, '{"node_skipped":{"node":' .. s.name .. ',"reason":"' .. s.value .. '"}}')
+    clear(r, p, n, { ':wait', ':checkpoint', ':chunks' })
+    emit(r, '{"node_skipped":{"node":' .. p.name .. ',"reason":"' .. value .. '"}}')
   end
-  n.state, n.completed, n.ended = s.kind, whole(now - r.at), r.seq
-  set_node(r, s.node, n)
+  n.state, n.completed, n.ended = kind, since(r), r.seq_text
+  set_node(r, p.node, n)
 end
 
-local function end_run(r, s)
-  local output = s.result ~= '' and redis.call('HGET', context_key(r.id), s.result .. ':output')
+-- What this call has written of it comes before what is stored.
+local function output_of(r, node)
+  for i = #r.outputs - 1, 1, -2 do
+    if r.outputs[i] == node .. ':output' then return r.outputs[i + 1] end
+  end
+  return redis.call('HGET', context_key(r.id), node .. ':output')
+end
+
+local function end_run(r, p)
+  local output = p.result ~= '' and output_of(r, p.result)
   emit(r, '{"run_ended":{"status":"succeeded","output":' .. (output or '{"json":null}') .. ',"error":null}}')
   r.phase = 'ended'
 end
 
-local function settle(s)
-  local r = open_run(s.run)
-  local answer = standing(r, s)
-  if answer ~= 'applied' then return answer end
-  local n = r.nodes[s.node]
-  if s.kind == 'H' then
-    hand_back(r, s, n)
-    return 'applied'
+local function settle(id, p, claim, kind, value)
+  local r = open_run(id)
+  local answer = standing(r, p, claim)
+  if answer ~= 'a' then return answer end
+  local n = r.nodes[p.node]
+  if kind == 'H' then
+    hand_back(r, p, n)
+    return 'a'
   end
-  local joins, released = decide_edges(r, s)
-  release_last(r, s, joins, released)
+  local ends_rarely = r.flags ~= '' and r.flags ~= 'm'
+  local joins, released = decide_edges(r, p, ends_rarely)
+  release_last(r, p, joins, released)
   local counter = r.counter - 1 + #released
   local ends = counter == 0 and r.approvals == 0
-  if ends and r.flags ~= '' then return 'rare' end
-  end_node(r, s, n)
+  if ends and ends_rarely then return 'r' end
+  end_node(r, p, n, kind, value)
   r.counter = counter
   for name, t in pairs(joins) do set_node(r, name, t) end
-  for _, token in ipairs(released) do
-    if not r.paused then enqueue(r, token.node, token.stream, token.reads, token.needs) end
+  for _, to in ipairs(released) do
+    if not r.paused then enqueue(r, to.to, to.stream, to.reads, to.needs) end
   end
-  if ends then end_run(r, s) end
-  return 'applied'
+  if ends then end_run(r, p) end
+  return 'a'
 end

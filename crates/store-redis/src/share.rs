@@ -1,0 +1,163 @@
+//! Steps that are ready at the same moment share a call of the script.
+//!
+//! While calls are on their way, those who come wait; when one has been answered, the first of them takes everybody
+//! else along. So a lone slot never waits, and many slots cost Redis a call for all of them.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
+use switchyard_core::yard::Want;
+use switchyard_store::StoreError;
+use tokio::sync::oneshot;
+
+use crate::step::{AT_ONCE, Outcome};
+use crate::store::RedisStore;
+
+/// Calls on their way at once: while Redis works on one, the next is put together.
+const LANES: usize = 2;
+
+/// What one caller has to settle, and how many tasks it wants after that.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) settlements: Vec<Settlement>,
+    pub(crate) want: Want,
+    pub(crate) max: usize,
+}
+
+impl Part {
+    pub(crate) fn new(settlements: Vec<Settlement>, want: &Want, max: usize) -> Self {
+        Self { settlements, want: want.clone(), max }
+    }
+
+    /// What nobody waits for any more goes back.
+    fn handing_back(tasks: Vec<Task>, want: &Want) -> Self {
+        let hand_back = |task: Task| {
+            let claim = ClaimRef { run: task.run, node: task.node, claim: task.claim };
+            Settlement { claim, outcome: TaskOutcome::HandedBack }
+        };
+        Self::new(tasks.into_iter().map(hand_back).collect(), want, 0)
+    }
+
+    /// Whether a call can claim for both.
+    fn claims_like(&self, other: &Self) -> bool {
+        let (a, b) = (&self.want, &other.want);
+        self.max == 0
+            || other.max == 0
+            || (a.worker == b.worker && a.queues == b.queues && a.lease == b.lease)
+    }
+}
+
+struct Waiting {
+    part: Part,
+    turn: oneshot::Sender<Turn>,
+}
+
+enum Turn {
+    /// Somebody took it along.
+    Done(Result<Outcome, StoreError>),
+    /// It makes the call, for itself and these.
+    Lead(Part, Vec<Waiting>),
+}
+
+/// Who is on the way, and who waits.
+#[derive(Default)]
+pub(crate) struct Share {
+    lanes: Mutex<Lanes>,
+}
+
+#[derive(Default)]
+struct Lanes {
+    busy: usize,
+    waiting: VecDeque<Waiting>,
+}
+
+impl Lanes {
+    /// The next call: who makes it, and whom it takes along.
+    fn next(&mut self) -> Option<(Waiting, Vec<Waiting>)> {
+        let first = self.waiting.pop_front()?;
+        let (mut settlements, mut max) = (first.part.settlements.len(), first.part.max);
+        let mut along: Vec<Waiting> = Vec::new();
+        for other in std::mem::take(&mut self.waiting) {
+            let fits =
+                settlements + other.part.settlements.len() <= AT_ONCE && max + other.part.max <= AT_ONCE;
+            let chosen = along.iter().chain([&first]).find(|chosen| chosen.part.max > 0).unwrap_or(&first);
+            if fits && chosen.part.claims_like(&other.part) {
+                settlements += other.part.settlements.len();
+                max += other.part.max;
+                along.push(other);
+            } else {
+                self.waiting.push_back(other);
+            }
+        }
+        Some((first, along))
+    }
+}
+
+/// The right to make a call. Goes to whoever waits when this is dropped, however that comes.
+struct Lane<'s>(&'s Share);
+
+impl Drop for Lane<'_> {
+    fn drop(&mut self) {
+        let mut lanes = self.0.lanes.lock();
+        while let Some((first, along)) = lanes.next() {
+            match first.turn.send(Turn::Lead(first.part, along)) {
+                Ok(()) => return,
+                // Gone in the meantime; the others still wait.
+                Err(Turn::Lead(_, along)) => {
+                    along.into_iter().rev().for_each(|other| lanes.waiting.push_front(other));
+                }
+                Err(Turn::Done(_)) => {}
+            }
+        }
+        lanes.busy -= 1;
+    }
+}
+
+impl RedisStore {
+    /// One step, in a call of its own or in one that others make as well.
+    pub(crate) async fn shared_step(&self, part: Part) -> Result<Outcome, StoreError> {
+        let (part, along) = match self.line_up(part) {
+            Ok(part) => (part, Vec::new()),
+            Err(turn) => match turn.await {
+                Ok(Turn::Lead(part, along)) => (part, along),
+                Ok(Turn::Done(outcome)) => return outcome,
+                Err(_) => return Err(StoreError::unavailable("a shared call was broken off; try again")),
+            },
+        };
+        let lane = Lane(&self.share);
+        let want = part.want.clone();
+        let (others, turns): (Vec<Part>, Vec<_>) =
+            along.into_iter().map(|other| (other.part, other.turn)).unzip();
+        let parts: Vec<Part> = std::iter::once(part).chain(others).collect();
+        let outcomes = self.run_step(&parts).await;
+        drop(lane);
+        let mut outcomes = match outcomes {
+            Ok(outcomes) => outcomes.into_iter(),
+            Err(error) => parts.iter().map(|_| Err(error.clone())).collect::<Vec<_>>().into_iter(),
+        };
+        let own = outcomes.next().unwrap_or_else(|| Ok(Outcome::default()));
+        let mut unwanted = Vec::new();
+        for (turn, outcome) in turns.into_iter().zip(outcomes) {
+            if let Err(Turn::Done(Ok((_, tasks)))) = turn.send(Turn::Done(outcome)) {
+                unwanted.extend(tasks);
+            }
+        }
+        if !unwanted.is_empty() {
+            self.run_step(&[Part::handing_back(unwanted, &want)]).await?;
+        }
+        own
+    }
+
+    /// The part back, if it can go at once.
+    fn line_up(&self, part: Part) -> Result<Part, oneshot::Receiver<Turn>> {
+        let mut lanes = self.share.lanes.lock();
+        if lanes.busy < LANES {
+            lanes.busy += 1;
+            return Ok(part);
+        }
+        let (turn, coming) = oneshot::channel();
+        lanes.waiting.push_back(Waiting { part, turn });
+        Err(coming)
+    }
+}
