@@ -1,7 +1,7 @@
 //! History for good, in Postgres: what any number of processes share.
 //!
 //! - [`Target`]: which server, which schema, and how to reach it
-//! - [`migrate`]: makes the tables, or brings them up to date
+//! - [`migrate`]: makes the tables, or brings them up to date; [`remove`] takes all of it away
 //! - [`PostgresArchive`]: events and their projections; appends that wait share one commit
 //! - [`PostgresCas`]: payloads too large for an event, a row each
 //!
@@ -17,5 +17,5 @@ mod text;
 
 pub use archive::{Options, PostgresArchive};
 pub use cas::PostgresCas;
-pub use migrations::migrate;
+pub use migrations::{migrate, remove};
 pub use target::{InvalidTarget, Target};

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use switchyard_runtime::Handlers;
 
+use crate::redis::{Limit, with_limit};
 use crate::report::Figures;
 use crate::yard::BenchYard;
 use crate::{Args, programs};
@@ -11,15 +12,19 @@ use crate::{Args, programs};
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
     let program = programs::chain(args.chain_steps, "noop")?;
-    yard.embedded.work();
+    yard.work();
     let begun = Instant::now();
     let runs = yard.complete(&program, args.chain_runs, args.chain_in_flight).await?;
     let seconds = begun.elapsed().as_secs_f64();
     yard.check_succeeded(args.chain_runs).await?;
-    yard.close().await;
     let steps = (args.chain_runs * args.chain_steps) as f64;
-    Ok(Figures::default()
+    let mut figures = Figures::default()
         .with("steps_per_s", steps / seconds)
         .with("runs_per_s", args.chain_runs as f64 / seconds)
-        .with_times("run", &runs))
+        .with_times("run", &runs);
+    if let Some(place) = yard.place() {
+        figures = with_limit(figures, "steps_per_s", Limit::Chain, place, args.slots).await?;
+    }
+    yard.close().await?;
+    Ok(figures)
 }

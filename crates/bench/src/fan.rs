@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use switchyard_runtime::Handlers;
 
+use crate::redis::{Limit, with_limit};
 use crate::report::Figures;
 use crate::yard::BenchYard;
 use crate::{Args, programs};
@@ -11,12 +12,16 @@ use crate::{Args, programs};
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
     let program = programs::fan(args.fan_width)?;
-    yard.embedded.work();
+    yard.work();
     let begun = Instant::now();
     let runs = yard.complete(&program, args.fan_runs, args.fan_in_flight).await?;
     let seconds = begun.elapsed().as_secs_f64();
     yard.check_succeeded(args.fan_runs).await?;
-    yard.close().await;
     let nodes = (args.fan_runs * (args.fan_width + 2)) as f64;
-    Ok(Figures::default().with("nodes_per_s", nodes / seconds).with_times("run", &runs))
+    let mut figures = Figures::default().with("nodes_per_s", nodes / seconds).with_times("run", &runs);
+    if let Some(place) = yard.place() {
+        figures = with_limit(figures, "nodes_per_s", Limit::Chain, place, args.slots).await?;
+    }
+    yard.close().await?;
+    Ok(figures)
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use switchyard_core::NodeError;
 use switchyard_runtime::{Handler, HandlerContext, Handlers};
 
+use crate::redis::with_ping;
 use crate::report::Figures;
 use crate::yard::BenchYard;
 use crate::{Args, programs};
@@ -40,7 +41,7 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     handlers.register("tick", tick.clone());
     let yard = BenchYard::open(args, handlers).await?;
     let program = programs::chain(args.latency_steps, "tick")?;
-    yard.embedded.work();
+    yard.work();
     let mut steps = Vec::new();
     let mut runs = Vec::new();
     for _ in 0..args.latency_runs {
@@ -48,6 +49,10 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
         steps.extend(tick.take_steps());
     }
     yard.check_succeeded(args.latency_runs).await?;
-    yard.close().await;
-    Ok(Figures::default().with_times("step", &steps).with_times("run", &runs))
+    let mut figures = Figures::default().with_times("step", &steps).with_times("run", &runs);
+    if let Some(place) = yard.place() {
+        figures = with_ping(figures, place).await?;
+    }
+    yard.close().await?;
+    Ok(figures)
 }

@@ -11,14 +11,18 @@ mod latency;
 mod memory;
 mod programs;
 mod queue;
+mod redis;
 mod report;
 mod sse;
+mod waiting;
+mod workers;
 mod yard;
 
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
+pub use redis::RedisAt;
 pub use report::{Figures, Report};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,8 +35,13 @@ pub enum Workload {
     Fan,
     /// Enqueue single-node runs, then drain them
     Queue,
-    /// Bytes of memory per active run
+    /// Bytes of memory per active run: of this process, or of Redis
     Memory,
+    /// The chain in a Redis that holds 1,000 waiting runs, and in one that holds many more; only if named, and only
+    /// with --store redis://
+    Waiting,
+    /// The chain with one worker process and with two; only if named, and only with --store redis:// and --archive
+    Workers,
     /// A running server over loopback: submissions per second beside those of /healthz, then one busy run with many
     /// subscribers; only if named
     Http,
@@ -51,9 +60,15 @@ pub struct Args {
     #[arg(value_enum)]
     pub workloads: Vec<Workload>,
 
-    /// Where state lives: `embedded` (memory and SQLite) in a temporary folder, or `embedded:DIR`
+    /// Where state lives: `embedded` (memory and SQLite) in a temporary folder, `embedded:DIR`, or a Redis by its URL
+    /// (`redis://`, `rediss://`, `redis+unix://`), under a prefix of its own
     #[arg(long, default_value = "embedded")]
     pub store: Store,
+
+    /// With --store redis://, where history is kept: a Postgres by its URL, in a schema of its own; if not given,
+    /// SQLite in a temporary folder
+    #[arg(long, value_name = "URL")]
+    pub archive: Option<String>,
 
     /// Print one JSON document instead of a table
     #[arg(long)]
@@ -112,6 +127,10 @@ pub struct Args {
     #[arg(long, default_value_t = 10)]
     pub memory_steps: usize,
 
+    /// waiting: runs that wait in Redis the second time
+    #[arg(long, default_value_t = 200_000)]
+    pub waiting_runs: usize,
+
     /// http: the server to drive
     #[arg(long, default_value = "http://127.0.0.1:7070", value_name = "URL")]
     pub http_url: String,
@@ -133,6 +152,7 @@ pub struct Args {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Store {
     Embedded(Option<PathBuf>),
+    Redis(RedisAt),
 }
 
 impl std::str::FromStr for Store {
@@ -142,7 +162,10 @@ impl std::str::FromStr for Store {
         match text.split_once(':') {
             None if text == "embedded" => Ok(Self::Embedded(None)),
             Some(("embedded", folder)) if !folder.is_empty() => Ok(Self::Embedded(Some(folder.into()))),
-            _ => Err(format!("`{text}` is not a store; expected `embedded` or `embedded:DIR`")),
+            Some(("redis" | "rediss" | "redis+unix", _)) => Ok(Self::Redis(RedisAt(text.to_owned()))),
+            _ => Err(format!(
+                "`{text}` is not a store; expected `embedded`, `embedded:DIR`, or a URL like redis://127.0.0.1"
+            )),
         }
     }
 }
@@ -152,12 +175,14 @@ impl std::fmt::Display for Store {
         match self {
             Self::Embedded(None) => f.write_str("embedded"),
             Self::Embedded(Some(folder)) => write!(f, "embedded:{}", folder.display()),
+            Self::Redis(redis) => redis.fmt(f),
         }
     }
 }
 
 /// Runs the workloads one after the other, telling `progress` which is on.
 pub async fn run(args: &Args, progress: impl Fn(&str)) -> anyhow::Result<Report> {
+    check(args)?;
     let mut report = Report::new(args);
     progress("disk sync");
     report.add("disk", disk::sync_latency(args)?);
@@ -178,6 +203,24 @@ pub async fn run(args: &Args, progress: impl Fn(&str)) -> anyhow::Result<Report>
     Ok(report)
 }
 
+/// What cannot be measured is said before anything is.
+fn check(args: &Args) -> anyhow::Result<()> {
+    let in_redis = matches!(args.store, Store::Redis(_));
+    let named = |workload| args.workloads.contains(&workload);
+    if args.archive.is_some() && !in_redis {
+        anyhow::bail!("--archive is for --store redis://; an embedded store has its own");
+    }
+    if (named(Workload::Waiting) || named(Workload::Workers)) && !in_redis {
+        anyhow::bail!("`waiting` and `workers` measure a shared store: name one with --store redis://");
+    }
+    if named(Workload::Workers) && args.archive.is_none() {
+        anyhow::bail!(
+            "`workers` needs an archive that processes can share: name one with --archive postgres://"
+        );
+    }
+    Ok(())
+}
+
 async fn one(workload: Workload, args: &Args) -> anyhow::Result<Figures> {
     match workload {
         Workload::Chain => chain::measure(args).await,
@@ -185,6 +228,8 @@ async fn one(workload: Workload, args: &Args) -> anyhow::Result<Figures> {
         Workload::Fan => fan::measure(args).await,
         Workload::Queue => queue::measure(args).await,
         Workload::Memory => memory::measure(args).await,
+        Workload::Waiting => waiting::measure(args).await,
+        Workload::Workers => workers::measure(args).await,
         Workload::Http => http::measure(args).await,
     }
 }

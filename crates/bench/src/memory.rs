@@ -1,20 +1,24 @@
-//! Bytes of this process per active run.
+//! Bytes per active run: of this process, or of Redis.
 
 use std::sync::Arc;
 
+use anyhow::Context;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use switchyard_lang::Program;
 use switchyard_runtime::Handlers;
 
 use crate::report::Figures;
 use crate::yard::BenchYard;
-use crate::{Args, programs};
+use crate::{Args, Store, programs};
 
 /// Set in the process that measures itself.
 const ALONE: &str = "SWITCHYARD_BENCH_MEMORY_ALONE";
 
 /// In a process of its own: memory that another workload has given back would be used again, and not be seen.
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
+    if matches!(args.store, Store::Redis(_)) {
+        return measure_redis(args).await;
+    }
     if std::env::var_os(ALONE).is_some() {
         return measure_here(args).await;
     }
@@ -38,14 +42,34 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
 async fn measure_here(args: &Args) -> anyhow::Result<Figures> {
     let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
     let program = programs::waiting(args.memory_steps)?;
-    yard.embedded.work();
+    yard.work();
     // Some first, so that what every process needs once is not charged to the runs.
     submit(&yard, &program, 100).await?;
     let before = resident_bytes()?;
     submit(&yard, &program, args.memory_runs).await?;
     let after = resident_bytes()?;
-    yard.close().await;
+    yard.close().await?;
     Ok(Figures::default().with("bytes_per_run", (after - before).max(0.0) / args.memory_runs as f64))
+}
+
+/// Runs that wait at their first node, and runs that wait half way.
+async fn measure_redis(args: &Args) -> anyhow::Result<Figures> {
+    let mut figures = Figures::default();
+    for (name, done) in [("bytes_per_run", 0), ("bytes_per_run_half_done", args.memory_steps / 2)] {
+        let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
+        let place = yard.place().context("a place in Redis")?;
+        let program = programs::waiting_at(done, args.memory_steps)?;
+        yard.work();
+        submit(&yard, &program, 100).await?;
+        place.until_calm().await?;
+        let before = place.used_bytes().await?;
+        submit(&yard, &program, args.memory_runs).await?;
+        place.until_calm().await?;
+        let after = place.used_bytes().await?;
+        figures = figures.with(name, (after - before).max(0.0) / args.memory_runs as f64);
+        yard.close().await?;
+    }
+    Ok(figures)
 }
 
 async fn submit(yard: &BenchYard, program: &Arc<Program>, runs: usize) -> anyhow::Result<()> {

@@ -33,11 +33,18 @@ pub(crate) fn fan(width: usize) -> anyhow::Result<Arc<Program>> {
 
 /// A run that waits at its first node for a signal, with `steps - 1` nodes behind it.
 pub(crate) fn waiting(steps: usize) -> anyhow::Result<Arc<Program>> {
-    let mut nodes = Map::new();
-    nodes.insert("n0".into(), json!({"type": "wait", "signal": "go"}));
-    for i in 1..steps {
-        let needs = [format!("n{}", i - 1)];
-        nodes.insert(format!("n{i}"), json!({"type": "function", "function": "noop", "needs": needs}));
-    }
-    program(nodes)
+    waiting_at(0, steps)
+}
+
+/// A chain whose node number `at` waits for a signal.
+pub(crate) fn waiting_at(at: usize, steps: usize) -> anyhow::Result<Arc<Program>> {
+    let node = |i: usize| {
+        let needs: Vec<String> = i.checked_sub(1).map(|before| format!("n{before}")).into_iter().collect();
+        let what = match i == at {
+            true => json!({"type": "wait", "signal": "go", "needs": needs}),
+            false => json!({"type": "function", "function": "noop", "needs": needs}),
+        };
+        (format!("n{i}"), what)
+    };
+    program((0..steps.max(1)).map(node).collect())
 }

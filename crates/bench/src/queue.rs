@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use switchyard_runtime::Handlers;
 
+use crate::redis::{Limit, with_limit};
 use crate::report::Figures;
 use crate::yard::BenchYard;
 use crate::{Args, programs};
@@ -23,13 +24,18 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
         .await?;
     let enqueued = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
-    yard.embedded.work();
+    yard.work();
     let mut look = tokio::time::interval(LOOK_EVERY);
-    while yard.embedded.engine().hot().size().await?.runs > 0 {
+    while yard.engine().hot().size().await?.runs > 0 {
         look.tick().await;
     }
     let drained = begun.elapsed().as_secs_f64();
     let runs = args.queue_runs as f64;
-    yard.close().await;
-    Ok(Figures::default().with("enqueue_per_s", runs / enqueued).with("drain_per_s", runs / drained))
+    let mut figures =
+        Figures::default().with("enqueue_per_s", runs / enqueued).with("drain_per_s", runs / drained);
+    if let Some(place) = yard.place() {
+        figures = with_limit(figures, "drain_per_s", Limit::Queue, place, args.slots).await?;
+    }
+    yard.close().await?;
+    Ok(figures)
 }

@@ -57,9 +57,13 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn new(args: &Args) -> Self {
-        let Store::Embedded(_) = args.store;
+        let store = match (&args.store, &args.archive) {
+            (Store::Embedded(_), _) => "embedded".to_owned(),
+            (Store::Redis(redis), None) => format!("{redis}, archive SQLite in a temporary folder"),
+            (Store::Redis(redis), Some(_)) => format!("{redis}, archive Postgres"),
+        };
         Self {
-            store: "embedded".to_owned(),
+            store,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             repeat: args.repeat,
             sizes: BTreeMap::from([
@@ -76,6 +80,7 @@ impl Report {
                 ("queue_submitters", args.queue_submitters),
                 ("memory_runs", args.memory_runs),
                 ("memory_steps", args.memory_steps),
+                ("waiting_runs", args.waiting_runs),
                 ("http_requests", args.http_requests),
                 ("http_subscribers", args.http_subscribers),
                 ("http_steps", args.http_steps),

@@ -1,4 +1,4 @@
-//! A yard to measure in: a fresh data folder for each round.
+//! A yard to measure in: a fresh data folder, or a fresh prefix in Redis, for each round.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,29 +8,64 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::Value;
 use switchyard_core::RunId;
 use switchyard_core::run::RunStatus;
+use switchyard_distributed::Distributed;
 use switchyard_embedded::{Embedded, Options};
 use switchyard_lang::Program;
-use switchyard_runtime::{Handlers, Submission};
+use switchyard_runtime::{Engine, Handlers, Submission};
 
+use crate::redis::Place;
 use crate::{Args, Store};
 
-pub(crate) struct BenchYard {
-    pub(crate) embedded: Embedded,
-    // After the engine, so that the folder goes last.
-    _folder: tempfile::TempDir,
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// Nothing runs in it until [`BenchYard::work`].
+pub(crate) enum BenchYard {
+    // The folder after the engine, so that it goes last.
+    Embedded(Embedded, tempfile::TempDir),
+    Redis(Distributed, Place),
 }
 
 impl BenchYard {
     pub(crate) async fn open(args: &Args, handlers: Handlers) -> anyhow::Result<Self> {
-        let folder = folder(args)?;
-        let options = Options { slots: args.slots, handlers, ..Options::new(folder.path()) };
-        let embedded = Embedded::open(options).await.context("the store could not be opened")?;
-        Ok(Self { embedded, _folder: folder })
+        match &args.store {
+            Store::Embedded(_) => {
+                let folder = folder(args)?;
+                let options = Options { slots: args.slots, handlers, ..Options::new(folder.path()) };
+                let embedded = Embedded::open(options).await.context("the store could not be opened")?;
+                Ok(Self::Embedded(embedded, folder))
+            }
+            Store::Redis(redis) => {
+                let place = Place::make(redis, args).await?;
+                Ok(Self::Redis(place.open(Some(args.slots), handlers).await?, place))
+            }
+        }
+    }
+
+    pub(crate) fn work(&self) {
+        match self {
+            Self::Embedded(embedded, _) => drop(embedded.work()),
+            Self::Redis(distributed, _) => drop(distributed.work()),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        match self {
+            Self::Embedded(embedded, _) => embedded.engine(),
+            Self::Redis(distributed, _) => distributed.engine(),
+        }
+    }
+
+    /// Where it is, if that is Redis.
+    pub(crate) fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Embedded(..) => None,
+            Self::Redis(_, place) => Some(place),
+        }
     }
 
     pub(crate) async fn submit(&self, program: &Arc<Program>) -> anyhow::Result<RunId> {
         let submission = Submission::new(program.clone(), Value::Null);
-        Ok(self.embedded.engine().submit(submission).await?.run())
+        Ok(self.engine().submit(submission).await?.run())
     }
 
     /// Submits runs and waits for their ends, so many at once.
@@ -44,7 +79,7 @@ impl BenchYard {
             .map(|_| async {
                 let begun = std::time::Instant::now();
                 let run = self.submit(program).await?;
-                self.embedded.engine().wait_for_end(run).await?;
+                self.engine().wait_for_end(run).await?;
                 anyhow::Ok(begun.elapsed())
             })
             .buffer_unordered(in_flight.max(1))
@@ -59,25 +94,32 @@ impl BenchYard {
             limit: runs + 1,
             ..Default::default()
         };
-        let succeeded = self.embedded.engine().archive().runs(&filter).await?.items.len();
+        let succeeded = self.engine().archive().runs(&filter).await?.items.len();
         if succeeded != runs {
             bail!("{succeeded} of {runs} runs succeeded");
         }
         Ok(())
     }
 
-    pub(crate) async fn close(self) {
-        self.embedded.shut_down(Duration::from_secs(5)).await;
+    /// Stops in order, and leaves nothing behind.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        match self {
+            Self::Embedded(embedded, _folder) => embedded.shut_down(STOP_WITHIN).await,
+            Self::Redis(distributed, place) => {
+                distributed.shut_down(STOP_WITHIN).await;
+                place.clear().await?;
+            }
+        }
+        Ok(())
     }
 }
 
 /// A new folder for each round, on the disk that is to be measured.
 pub(crate) fn folder(args: &Args) -> anyhow::Result<tempfile::TempDir> {
-    let Store::Embedded(under) = &args.store;
-    let under = match under {
-        Some(under) => under.clone(),
+    let under = match &args.store {
+        Store::Embedded(Some(under)) => under.clone(),
         // Not the system's temporary folder: that is often in memory, and syncs there cost nothing.
-        None => std::env::current_dir()?,
+        Store::Embedded(None) | Store::Redis(_) => std::env::current_dir()?,
     };
     std::fs::create_dir_all(&under)?;
     tempfile::Builder::new()

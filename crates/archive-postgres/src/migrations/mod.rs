@@ -38,6 +38,16 @@ pub async fn migrate(target: &Target) -> Result<usize, StoreError> {
     Ok(MIGRATIONS.len() - version)
 }
 
+/// Takes the schema away with everything in it: for schemas that were made for a moment.
+pub async fn remove(target: &Target) -> Result<(), StoreError> {
+    let client = connect(target).await?;
+    let removed = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", target.schema)).await;
+    removed.map_err(|e| {
+        let message = format!("cannot remove schema `{}` of {target}: {}", target.schema, sentence(&e));
+        StoreError::unavailable(message)
+    })
+}
+
 /// Refuses a schema that cannot be used as it is.
 pub(crate) async fn check_current(target: &Target) -> Result<(), StoreError> {
     let client = connect(target).await?;

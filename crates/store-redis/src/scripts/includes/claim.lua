@@ -111,35 +111,44 @@ local function claim_from(stream, depths, consumer, max)
   end
 end
 
-local function streams_like(depths, pattern)
-  local alike = {}
+local BANDS = { ['wf.high.'] = 1, ['wf.tasks.'] = 2, ['wf.low.'] = 3 }
+
+-- Where a stream comes among those that are wanted: its band, then the first name or pattern that takes its queue.
+local function rank_of(stream, queues)
+  local band, queue = string.match(string.sub(stream, #begin + 1), '^(wf%.%l+%.)(.*)$')
+  if not BANDS[band] then return nil end
+  for i, wanted in ipairs(queues) do
+    local length = #wanted - 1
+    local alike = string.byte(wanted, -1) == 42 and string.sub(queue, 1, length) == string.sub(wanted, 1, length)
+    if wanted == queue or alike then return BANDS[band] * 10000 + i end
+  end
+  return nil
+end
+
+-- The streams that have something for this worker, in the order in which it takes from them.
+local function wanted_streams(depths, queues)
+  local streams, ranks = {}, {}
   local function look(names)
     for stream in pairs(names) do
-      if string.sub(stream, 1, #pattern) == pattern then alike[stream] = true end
+      if not ranks[stream] then
+        ranks[stream] = rank_of(stream, queues)
+        if ranks[stream] then streams[#streams + 1] = stream end
+      end
     end
   end
   look(depths)
   look(added)
-  local sorted = {}
-  for stream in pairs(alike) do sorted[#sorted + 1] = stream end
-  table.sort(sorted)
-  return sorted
+  if #streams > 1 then
+    table.sort(streams, function(a, b)
+      if ranks[a] ~= ranks[b] then return ranks[a] < ranks[b] end
+      return a < b
+    end)
+  end
+  return streams
 end
 
 local function claim(queued, consumer, max, queues)
   local flat, depths = redis.call('HGETALL', queued), {}
   for i = 1, #flat, 2 do depths[flat[i]] = tonumber(flat[i + 1]) end
-  if not next(depths) and not next(added) then return end
-  for _, band in ipairs({ 'wf.high.', 'wf.tasks.', 'wf.low.' }) do
-    for _, queue in ipairs(queues) do
-      local name = begin .. band .. queue
-      if string.sub(queue, -1) == '*' then
-        for _, stream in ipairs(streams_like(depths, string.sub(name, 1, -2))) do
-          claim_from(stream, depths, consumer, max)
-        end
-      else
-        claim_from(name, depths, consumer, max)
-      end
-    end
-  end
+  for _, stream in ipairs(wanted_streams(depths, queues)) do claim_from(stream, depths, consumer, max) end
 end

@@ -1,0 +1,10 @@
+//! A Redis to measure on: names of its own, which are removed afterwards, and what the server says about itself.
+
+mod limit;
+mod ping;
+mod place;
+
+pub(crate) use limit::{Limit, with_limit};
+pub(crate) use ping::with_ping;
+pub(crate) use place::Place;
+pub use place::RedisAt;

@@ -1,0 +1,74 @@
+//! The chain with one worker process, and with two that have as many slots together.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use switchyard_runtime::Handlers;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::redis::Place;
+use crate::report::Figures;
+use crate::yard::BenchYard;
+use crate::{Args, Store, programs};
+
+/// How long a worker may take to start, and to stop.
+const STARTS_WITHIN: Duration = Duration::from_secs(20);
+
+pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
+    let one = chain(args, 1).await?;
+    let two = chain(args, 2).await?;
+    Ok(Figures::default()
+        .with("steps_per_s_of_1", one)
+        .with("steps_per_s_of_2", two)
+        .with("two_of_one", two / one))
+}
+
+/// This process submits and ships, as `switchyard api` does; the workers are `switchyard worker`.
+async fn chain(args: &Args, processes: usize) -> anyhow::Result<f64> {
+    let Store::Redis(redis) = &args.store else { anyhow::bail!("workers share a Redis") };
+    let place = Place::make(redis, args).await?;
+    let yard = BenchYard::Redis(place.open(None, Handlers::with_builtins()).await?, place);
+    yard.work();
+    let place = yard.place().context("a place in Redis")?;
+    let mut workers = Vec::new();
+    for _ in 0..processes {
+        workers.push(start(args, place, (args.slots / processes).max(1)).await?);
+    }
+    let program = programs::chain(args.chain_steps, "noop")?;
+    yard.complete(&program, args.chain_in_flight, args.chain_in_flight).await?;
+    let begun = Instant::now();
+    yard.complete(&program, args.chain_runs, args.chain_in_flight).await?;
+    let seconds = begun.elapsed().as_secs_f64();
+    for mut worker in workers {
+        worker.kill().await?;
+    }
+    yard.close().await?;
+    Ok((args.chain_runs * args.chain_steps) as f64 / seconds)
+}
+
+async fn start(args: &Args, place: &Place, slots: usize) -> anyhow::Result<Child> {
+    let shared = place.for_workers(args).context("an archive that processes share")?;
+    let mut worker = Command::new(std::env::current_exe()?)
+        .args(["worker", "--slots", &slots.to_string()])
+        .envs(shared)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let said = worker.stderr.take().context("what it says")?;
+    let mut lines = BufReader::new(said).lines();
+    let starts = async {
+        while let Some(line) = lines.next_line().await? {
+            if line.contains(" works;") {
+                return Ok(());
+            }
+        }
+        anyhow::bail!("a worker process did not start")
+    };
+    tokio::time::timeout(STARTS_WITHIN, starts).await.context("a worker process did not start in time")??;
+    // Whatever else it says is read, so that it never waits for a reader.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    Ok(worker)
+}
