@@ -70,7 +70,7 @@ fn compute(random: &mut StdRng, _: &str) -> Value {
 
 /// Whoever is late is answered for: a question never holds a run for good.
 fn question(_: &mut StdRng, _: &str) -> Value {
-    json!({ "type": "hitl", "prompt": "go on?", "timeout": "20s", "on_timeout": "approve" })
+    json!({ "type": "hitl", "prompt": "go on?", "timeout": "5s", "on_timeout": "approve" })
 }
 
 fn each(random: &mut StdRng, effects: &str) -> Value {

@@ -1,15 +1,15 @@
 //! When Redis has lost something, or contradicts the archive: the archive is right.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{Event, EventKind, Run, WaitFor, Waiting};
+use switchyard_core::run::{Event, EventKind, Run};
 use switchyard_core::{Hash, RunId};
 use switchyard_store::{StoreError, Unfinished};
 
-use crate::rare::Touch;
+use crate::rare::{Touch, planned};
 use crate::scripts;
 use crate::ship::Entry;
 use crate::store::RedisStore;
@@ -59,7 +59,6 @@ impl RedisStore {
             // A history that was read a while ago may have gone on elsewhere.
             let archived = self.archive.run(run.id).await?.map_or(0, |record| record.last_seq);
             if archived <= run.seq {
-                self.graphs.learn(run.ir.clone()).await?;
                 newest.push(run);
             }
         }
@@ -73,18 +72,7 @@ impl RedisStore {
         if newest.is_empty() {
             return Ok(());
         }
-        self.publish_graphs(&touch.graphs).await?;
         self.decide(touch, |yard, now, out| yard.restore(newest.clone(), now, out)).await
-    }
-
-    /// Graphs that only this process knew, for whoever starts the next child.
-    async fn publish_graphs(&self, definitions: &BTreeSet<Hash>) -> Result<(), StoreError> {
-        for definition in definitions {
-            if let Some(graph) = self.graphs.cached(*definition) {
-                self.graphs.publish(&graph.ir).await?;
-            }
-        }
-        Ok(())
     }
 
     /// The archive refused a batch. If an event contradicts what is archived, its run is rebuilt from there, and so is
@@ -141,15 +129,6 @@ impl RedisStore {
         let run = replayed.map_err(|damaged| StoreError::Corrupt(damaged.to_string()))?;
         Ok(Some(run).filter(|run| !run.is_ended()))
     }
-}
-
-/// Graphs of children that are still to be started.
-fn planned(run: &Run) -> impl Iterator<Item = Hash> {
-    run.nodes.iter().filter_map(|node| match node.wait.as_deref() {
-        Some(Waiting::Children(children)) => Some(children.plan.definition),
-        Some(Waiting::For(WaitFor::Children(plan))) => Some(plan.definition),
-        _ => None,
-    })
 }
 
 /// Runs with those that they started, in the order in which the eldest came.
