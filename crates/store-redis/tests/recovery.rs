@@ -7,8 +7,8 @@ use switchyard_archive::DataFolder;
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{
-    Accepted, ChildSpec, ChildrenPlan, ClaimRef, EventKind, Run, RunStatus, Settled, Settlement, Task,
-    TaskOutcome, WaitFor,
+    Accepted, ChildSpec, ChildrenPlan, ClaimRef, Concurrency, EventKind, Run, RunStatus, Settled, Settlement,
+    Task, TaskOutcome, WaitFor,
 };
 use switchyard_core::yard::{Acceptance, NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
@@ -51,6 +51,15 @@ impl Scene {
         let accepted = Accepted::plain("w".into(), self.irs[0].hash, Payload::null());
         let answer = self.store.accept(NewRun { id, accepted }).await;
         assert_eq!(answer, Ok(Acceptance::New(id)));
+        id
+    }
+
+    /// One that shares a concurrency key with others: one of them at a time.
+    async fn start_in_line(&mut self) -> RunId {
+        let id = self.fresh_run();
+        let mut accepted = Accepted::plain("w".into(), self.irs[1].hash, Payload::null());
+        accepted.concurrency = Some(Concurrency { key: "only one:line".into(), limit: 1 });
+        self.store.accept(NewRun { id, accepted }).await.expect("accepted");
         id
     }
 
@@ -98,7 +107,7 @@ impl Scene {
     async fn recover(&self) -> usize {
         let unfinished = self.archive.unfinished().await.expect("answered");
         let mut runs = Vec::new();
-        for id in self.store.lacking(&unfinished).await.expect("answered") {
+        for id in self.store.compare(&unfinished).await.expect("answered") {
             let events = self.archive.events(id, 0, 10_000).await.expect("read");
             let find = |hash| self.irs.iter().find(|ir| ir.hash == hash).cloned();
             runs.push(Run::replay(&events, &find).expect("a whole history"));
@@ -251,6 +260,24 @@ async fn a_damaged_run_does_not_stop_the_timers_of_others() {
     scene.cli(&["HSET", &damaged, "definition", "no hash"]);
     assert!(scene.store.fire_timers().await.is_err(), "it is said");
     assert_eq!(scene.claim(2).await.iter().map(|task| task.run).collect::<Vec<_>>(), [runs[1]]);
+}
+
+/// Redis goes back to when a run held a key that it has given up since.
+#[tokio::test]
+async fn a_run_that_had_ended_does_not_hold_its_key() {
+    let mut scene = Scene::new().await;
+    let ended = scene.start_in_line().await;
+    let task = scene.claim(1).await.remove(0);
+    scene.store.archived().await.expect("archived");
+    scene.cli(&["SAVE"]);
+    scene.succeed(&task).await;
+    scene.store.archived().await.expect("archived");
+    go_back(&mut scene).await;
+    let next = scene.start_in_line().await;
+    assert_eq!(scene.claim(1).await.len(), 0, "the other one seems to be under way");
+    assert_eq!(scene.recover().await, 0);
+    scene.finish(&[ended, next]).await;
+    assert_eq!(scene.cli(&["KEYS", "gate*"]), "array([])");
 }
 
 #[tokio::test]
