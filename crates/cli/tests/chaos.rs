@@ -13,7 +13,7 @@ async fn nothing_accepted_is_lost() {
     let plan = Plan {
         binary: env!("CARGO_BIN_EXE_switchyard").into(),
         seed: seed(),
-        trouble: Duration::from_secs(25),
+        trouble: Duration::from_secs(40),
         patience: Duration::from_secs(60),
     };
     println!("SWITCHYARD_CHAOS_SEED={}", plan.seed);
