@@ -31,9 +31,8 @@ async fn it_measures_beside_others_and_cleans_up() {
     let mut connection = client.get_connection().expect("Redis answers");
     redis::cmd("SET").arg("run:somebody-else").arg("1").exec(&mut connection).expect("set");
     let url = server.url();
-    let measured =
-        run(&args(&["--store", &url, "chain", "fan", "queue", "latency", "memory", "waiting"]), |_| {});
-    let report = measured.await.expect("measured").to_json();
+    let args = args(&["--store", &url, "chain", "fan", "queue", "latency", "memory", "waiting"]);
+    let report = run(&args, |_| {}).await.expect("measured").to_json();
     for (workload, figure) in [
         ("chain", "steps_per_s"),
         ("chain", "redis_limit_per_s"),

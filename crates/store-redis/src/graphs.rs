@@ -65,13 +65,9 @@ impl Graphs {
         self.publish(&ir).await
     }
 
-    /// Graphs lie in Redis as long as Redis keeps anything. Asked first: they are large, and nearly always there.
+    /// Graphs lie in Redis as long as Redis keeps anything.
     pub(crate) async fn publish(&self, ir: &Ir) -> Result<(), StoreError> {
-        let key = self.keys.ir(ir.hash);
-        if self.client.query::<bool>(redis::cmd("EXISTS").arg(&key)).await? {
-            return Ok(());
-        }
-        self.client.query(redis::cmd("SET").arg(key).arg(json(ir)?).arg("NX")).await
+        self.client.query(redis::cmd("SET").arg(self.keys.ir(ir.hash)).arg(json(ir)?).arg("NX")).await
     }
 
     fn keep(&self, graph: Graph) -> Arc<Graph> {

@@ -1,9 +1,11 @@
 //! Steps that are ready at the same moment share a call of the script.
 //!
 //! While calls are on their way, those who come wait; when one has been answered, the first of them takes everybody
-//! else along. So a lone slot never waits, and many slots cost Redis a call for all of them.
+//! else along. Whoever is about to call lets those go first who are ready in this process, so that they come along. So a
+//! lone slot never waits, and many slots cost Redis a call for all of them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
@@ -56,8 +58,8 @@ struct Waiting {
 enum Turn {
     /// Somebody took it along.
     Done(Result<Outcome, StoreError>),
-    /// It makes the call, for itself and these.
-    Lead(Part, Vec<Waiting>),
+    /// It makes the call, for itself and whoever waits by then.
+    Lead(Part, Lane),
 }
 
 /// Who is on the way, and who waits.
@@ -73,59 +75,60 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// The next call: who makes it, and whom it takes along.
-    fn next(&mut self) -> Option<(Waiting, Vec<Waiting>)> {
-        let first = self.waiting.pop_front()?;
-        let (mut settlements, mut max) = (first.part.settlements.len(), first.part.max);
+    /// Those who can go with this one.
+    fn take_along(&mut self, first: &Part) -> Vec<Waiting> {
+        let (mut settlements, mut max) = (first.settlements.len(), first.max);
         let mut along: Vec<Waiting> = Vec::new();
         for other in std::mem::take(&mut self.waiting) {
-            let fits =
-                settlements + other.part.settlements.len() <= AT_ONCE && max + other.part.max <= AT_ONCE;
-            let chosen = along.iter().chain([&first]).find(|chosen| chosen.part.max > 0).unwrap_or(&first);
-            if fits && chosen.part.claims_like(&other.part) {
-                settlements += other.part.settlements.len();
-                max += other.part.max;
+            let part = &other.part;
+            let fits = settlements + part.settlements.len() <= AT_ONCE && max + part.max <= AT_ONCE;
+            let parts = std::iter::once(first).chain(along.iter().map(|chosen| &chosen.part));
+            let claims = parts.into_iter().find(|chosen| chosen.max > 0);
+            if fits && claims.is_none_or(|chosen| chosen.claims_like(part)) {
+                settlements += part.settlements.len();
+                max += part.max;
                 along.push(other);
             } else {
                 self.waiting.push_back(other);
             }
         }
-        Some((first, along))
+        along
     }
 }
 
 /// The right to make a call. Goes to whoever waits when this is dropped, however that comes.
-struct Lane<'s>(&'s Share);
+struct Lane(Arc<Share>);
 
-impl Drop for Lane<'_> {
+impl Drop for Lane {
     fn drop(&mut self) {
-        let mut lanes = self.0.lanes.lock();
-        while let Some((first, along)) = lanes.next() {
-            match first.turn.send(Turn::Lead(first.part, along)) {
-                Ok(()) => return,
-                // Gone in the meantime; the others still wait.
-                Err(Turn::Lead(_, along)) => {
-                    along.into_iter().rev().for_each(|other| lanes.waiting.push_front(other));
-                }
-                Err(Turn::Done(_)) => {}
+        let next = {
+            let mut lanes = self.0.lanes.lock();
+            let next = lanes.waiting.pop_front();
+            if next.is_none() {
+                lanes.busy -= 1;
             }
+            next
+        };
+        if let Some(Waiting { part, turn }) = next {
+            // Where nobody takes it any more, it is dropped, and comes by here again.
+            drop(turn.send(Turn::Lead(part, Self(self.0.clone()))));
         }
-        lanes.busy -= 1;
     }
 }
 
 impl RedisStore {
     /// One step, in a call of its own or in one that others make as well.
     pub(crate) async fn shared_step(&self, part: Part) -> Result<Outcome, StoreError> {
-        let (part, along) = match self.line_up(part) {
-            Ok(part) => (part, Vec::new()),
+        let (part, lane) = match self.line_up(part) {
+            Ok(at_once) => at_once,
             Err(turn) => match turn.await {
-                Ok(Turn::Lead(part, along)) => (part, along),
+                Ok(Turn::Lead(part, lane)) => (part, lane),
                 Ok(Turn::Done(outcome)) => return outcome,
                 Err(_) => return Err(StoreError::unavailable("a shared call was broken off; try again")),
             },
         };
-        let lane = Lane(&self.share);
+        tokio::task::yield_now().await;
+        let along = self.share.lanes.lock().take_along(&part);
         let want = part.want.clone();
         let (others, turns): (Vec<Part>, Vec<_>) =
             along.into_iter().map(|other| (other.part, other.turn)).unzip();
@@ -150,11 +153,11 @@ impl RedisStore {
     }
 
     /// The part back, if it can go at once.
-    fn line_up(&self, part: Part) -> Result<Part, oneshot::Receiver<Turn>> {
+    fn line_up(&self, part: Part) -> Result<(Part, Lane), oneshot::Receiver<Turn>> {
         let mut lanes = self.share.lanes.lock();
         if lanes.busy < LANES {
             lanes.busy += 1;
-            return Ok(part);
+            return Ok((part, Lane(self.share.clone())));
         }
         let (turn, coming) = oneshot::channel();
         lanes.waiting.push_back(Waiting { part, turn });

@@ -49,7 +49,7 @@ pub struct RedisStore {
     /// The graphs that runs claimed here are on, as far as is known.
     pub(crate) on: Mutex<HashMap<RunId, Hash>>,
     /// Steps that are on their way, or wait to be.
-    pub(crate) share: Share,
+    pub(crate) share: Arc<Share>,
     /// Those of this process who want to change the same runs.
     pub(crate) turns: Turns<()>,
     /// One pass at a time ships from this process.
@@ -84,7 +84,7 @@ impl RedisStore {
             listening: tokio::spawn(listener.listen_forever()).abort_handle(),
             name: format!("{:016x}", rand::random::<u64>()),
             on: Mutex::new(HashMap::new()),
-            share: Share::default(),
+            share: Arc::default(),
             turns: Turns::new(()),
             shipping: Turns::new(()),
             limits: settings.limits,

@@ -122,7 +122,7 @@ mod tests {
     use serde_json::Value;
     use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
     use switchyard_runtime::{Handlers, Submission};
-    use switchyard_store::{HotStore, Want};
+    use switchyard_store::Want;
     use switchyard_test_servers::redis::Redis;
 
     use super::super::RedisAt;

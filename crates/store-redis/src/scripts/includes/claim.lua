@@ -55,7 +55,7 @@ local function context_of(r, n, names)
       if node.more == '1' then fields[#fields + 1] = names[i] .. ':error' end
     end
   end
-  return redis.call('HMGET', context_key(r.id), unpack(fields))
+  return redis.call('HMGET', r.context, unpack(fields))
 end
 
 local function task_of(r, n, names, needs, at)

@@ -4,20 +4,22 @@ local runs, opened = {}, {}
 -- What most runs do not have. Its flag says who does.
 local function read_more(r)
   if not string.find(r.flags, 'm', 1, true) then return end
-  local f = redis.call('HMGET', run_key(r.id), 'paused', 'approvals', 'attempt', 'depth')
+  local f = redis.call('HMGET', r.key, 'paused', 'approvals', 'attempt', 'depth')
   r.paused, r.approvals, r.attempt, r.depth = f[1], tonumber(f[2] or 0), f[3] or '1', f[4] or '0'
 end
 
 local function open_run(id)
   local known = runs[id]
   if known ~= nil then return known end
-  local f = redis.call('HMGET', run_key(id), 'seq', 'gen', 'phase', 'counter', 'definition', 'at', 'life', 'flags')
+  local key = run_key(id)
+  local f = redis.call('HMGET', key, 'seq', 'gen', 'phase', 'counter', 'definition', 'at', 'life', 'flags')
   local r = false
   if f[1] then
     r = {
-      id = id, seq = tonumber(f[1]), seq_text = f[1], gen = f[2], phase = f[3], counter = tonumber(f[4]),
-      definition = f[5], at = f[6], life = f[7], flags = f[8] or '', paused = false, approvals = 0, attempt = '1',
-      depth = '0', since = false, nodes = {}, changed = {}, outputs = {}, cleared = {}, dirty = false,
+      id = id, key = key, dag = dag_key(id), context = context_key(id), seq = tonumber(f[1]), seq_text = f[1],
+      gen = f[2], phase = f[3], counter = tonumber(f[4]), definition = f[5], at = f[6], life = f[7],
+      flags = f[8] or '', paused = false, approvals = 0, attempt = '1', depth = '0', since = false, nodes = {},
+      changed = {}, outputs = {}, cleared = {}, dirty = false,
     }
     if f[8] then read_more(r) end
     opened[#opened + 1] = r
@@ -43,7 +45,7 @@ local function open_nodes(r, names)
     end
   end
   if #unread == 0 then return end
-  local texts = redis.call('HMGET', dag_key(r.id), unpack(unread))
+  local texts = redis.call('HMGET', r.dag, unpack(unread))
   for i = 1, #unread do
     if texts[i] then nodes[unread[i]] = parse_node(texts[i]) end
   end
@@ -66,8 +68,8 @@ end
 -- What settled nodes came to. Before anything is claimed, because that reads it.
 local function write_outputs()
   for _, r in ipairs(opened) do
-    if #r.cleared > 0 then redis.call('HDEL', context_key(r.id), unpack(r.cleared)) end
-    if #r.outputs > 0 then redis.call('HSET', context_key(r.id), unpack(r.outputs)) end
+    if #r.cleared > 0 then redis.call('HDEL', r.context, unpack(r.cleared)) end
+    if #r.outputs > 0 then redis.call('HSET', r.context, unpack(r.outputs)) end
   end
 end
 
@@ -79,8 +81,8 @@ local function write_runs()
         fields[2 * i - 1] = name
         fields[2 * i] = node_text(r.nodes[name])
       end
-      if #fields > 0 then redis.call('HSET', dag_key(r.id), unpack(fields)) end
-      redis.call('HSET', run_key(r.id), 'seq', r.seq_text, 'counter', whole(r.counter), 'phase', r.phase)
+      if #fields > 0 then redis.call('HSET', r.dag, unpack(fields)) end
+      redis.call('HSET', r.key, 'seq', r.seq_text, 'counter', whole(r.counter), 'phase', r.phase)
     end
   end
 end

@@ -111,7 +111,7 @@ local function output_of(r, node)
   for i = #r.outputs - 1, 1, -2 do
     if r.outputs[i] == node .. ':output' then return r.outputs[i + 1] end
   end
-  return redis.call('HGET', context_key(r.id), node .. ':output')
+  return redis.call('HGET', r.context, node .. ':output')
 end
 
 local function end_run(r, p)
