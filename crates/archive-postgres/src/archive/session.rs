@@ -71,6 +71,13 @@ const ASK: &str = "INSERT INTO approvals (id, run, node, status, approver, promp
 const HOLD: &str = "INSERT INTO payload_refs (hash, holder) SELECT * FROM unnest($1::text[], $2::text[])
     ON CONFLICT (hash, holder) DO UPDATE SET released_at = NULL";
 
+const REVIVE: &str = "DELETE FROM dead_letters USING unnest($1::text[], $2::text[]) AS over (run, node)
+    WHERE dead_letters.run = over.run AND dead_letters.node = over.node";
+
+const BURY: &str = "INSERT INTO dead_letters (id, kind, run, node, seq, reason, at)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[])
+    ON CONFLICT (id) DO NOTHING";
+
 pub(super) struct Session {
     client: Client,
     lock_runs: Statement,
@@ -84,6 +91,8 @@ pub(super) struct Session {
     withdraw: Statement,
     ask: Statement,
     hold: Statement,
+    revive: Statement,
+    bury: Statement,
 }
 
 /// Why something could not be done here.
@@ -120,12 +129,14 @@ impl Session {
             c.prepare(MOVE_RUNS),
             c.prepare(TURN_RUNS),
         )?;
-        let (add_events, decide, withdraw, ask, hold) = futures::try_join!(
+        let (add_events, decide, withdraw, ask, hold, revive, bury) = futures::try_join!(
             c.prepare(ADD_EVENTS),
             c.prepare(DECIDE),
             c.prepare(WITHDRAW),
             c.prepare(ASK),
             c.prepare(HOLD),
+            c.prepare(REVIVE),
+            c.prepare(BURY),
         )?;
         Ok(Self {
             client,
@@ -140,6 +151,8 @@ impl Session {
             withdraw,
             ask,
             hold,
+            revive,
+            bury,
         })
     }
 
@@ -210,6 +223,8 @@ impl Session {
             self.withdraw(group),
             self.ask(group),
             self.hold(group),
+            self.revive(group),
+            self.bury(group),
             self.client.batch_execute("COMMIT"),
         )?;
         Ok(())
@@ -384,6 +399,31 @@ impl Session {
             &comments,
         ];
         self.client.execute(&self.ask, &params).await.map(drop)
+    }
+
+    async fn revive(&self, group: &Group<'_>) -> Result<(), Error> {
+        if group.dead.revived.is_empty() {
+            return Ok(());
+        }
+        let (runs, nodes): (Vec<_>, Vec<_>) =
+            group.dead.revived.iter().map(|(run, node)| (run.to_string(), text::stored(node))).unzip();
+        self.client.execute(&self.revive, &[&runs, &nodes]).await.map(drop)
+    }
+
+    async fn bury(&self, group: &Group<'_>) -> Result<(), Error> {
+        let buried = &group.dead.buried;
+        if buried.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = buried.iter().map(|letter| &*letter.id).collect();
+        let kinds: Vec<_> = buried.iter().map(|letter| letter.kind.as_str()).collect();
+        let runs: Vec<_> = buried.iter().map(|letter| letter.run_id.map(|run| run.to_string())).collect();
+        let nodes: Vec<_> = buried.iter().map(|letter| letter.node.as_deref().map(text::stored)).collect();
+        let seqs: Vec<_> = buried.iter().map(|letter| letter.seq.map(u64::cast_signed)).collect();
+        let reasons: Vec<_> = buried.iter().map(|letter| text::stored(&letter.reason)).collect();
+        let moments: Vec<_> = buried.iter().map(|letter| letter.at.as_millis()).collect();
+        let params: [Param<'_>; 7] = [&ids, &kinds, &runs, &nodes, &seqs, &reasons, &moments];
+        self.client.execute(&self.bury, &params).await.map(drop)
     }
 
     async fn hold(&self, group: &Group<'_>) -> Result<(), Error> {
