@@ -45,6 +45,7 @@ pub struct Metrics {
     request_duration: Histograms<RouteLabels>,
     tasks_claimed: Counter,
     tasks_settled: Family<OutcomeLabels, Counter>,
+    signals: Family<OutcomeLabels, Counter>,
     pub(crate) spans_exported: Counter,
     pub(crate) spans_dropped: Counter,
     shown: Shown,
@@ -153,6 +154,7 @@ impl Default for Metrics {
             request_duration: histograms(r, about::HTTP_DURATION, &SHORT),
             tasks_claimed: register(r, about::TASKS_CLAIMED, Counter::default()),
             tasks_settled: register(r, about::TASKS_SETTLED, Family::default()),
+            signals: register(r, about::SIGNALS, Family::default()),
             spans_exported: register(r, about::SPANS_EXPORTED, Counter::default()),
             spans_dropped: register(r, about::SPANS_DROPPED, Counter::default()),
             shown: Shown {
@@ -243,6 +245,11 @@ impl Metrics {
     /// What a worker over HTTP said about one.
     pub fn settled(&self, outcome: &'static str) {
         self.tasks_settled.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+
+    /// What became of a signal of a plain worker.
+    pub fn signalled(&self, outcome: &'static str) {
+        self.signals.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
     /// The page that Prometheus reads.

@@ -1,6 +1,6 @@
 //! Graphs by the hash of their definition: in Redis for every process, and here as the scripts need them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -54,9 +54,14 @@ impl Graphs {
         self.publish(&ir).await
     }
 
-    /// Graphs lie in Redis as long as Redis keeps anything.
+    /// Graphs lie in Redis as long as Redis keeps anything; so do the names of the streams that they use.
     pub(crate) async fn publish(&self, ir: &Ir) -> Result<(), StoreError> {
-        self.client.query(redis::cmd("SET").arg(self.keys.ir(ir.hash)).arg(json(ir)?).arg("NX")).await
+        let stream = |node: &switchyard_core::ir::Node| self.keys.tasks(&node.queue, band(node.priority));
+        let streams: BTreeSet<String> = ir.nodes.iter().map(stream).collect();
+        let mut publish = redis::pipe();
+        publish.cmd("SET").arg(self.keys.ir(ir.hash)).arg(json(ir)?).arg("NX").ignore();
+        publish.cmd("SADD").arg(self.keys.streams()).arg(streams.into_iter().collect::<Vec<_>>()).ignore();
+        self.client.query_all(&publish).await
     }
 
     fn keep(&self, graph: Graph) -> Arc<Graph> {

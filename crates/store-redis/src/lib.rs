@@ -16,6 +16,7 @@ mod graphs;
 mod keys;
 mod listen;
 mod moments;
+mod plain;
 mod rare;
 mod record;
 mod recover;

@@ -62,10 +62,13 @@ scripts! {
     FORGET = "forget";
     HEARTBEAT = "heartbeat";
     LOAD = "load";
+    LOST = "lost";
+    QUEUES = "queues";
     RESERVE = "reserve";
     SHIP_DONE = "ship_done";
     SHIP_NEXT = "ship_next";
     STEP = "step";
+    TAKE_SIGNALS = "take_signals";
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use switchyard_observe::Gauges;
+use switchyard_store::PRIORITIES;
 
 use crate::ServerState;
 use crate::api::Api;
@@ -22,8 +23,8 @@ async fn metrics_page(State(state): State<ServerState>) -> Result<Response, Prob
     let hot = state.engine.hot();
     let (size, queues) = (hot.size().await?, hot.queues().await?);
     let depths = queues.iter().flat_map(|depth| {
-        [("high", depth.high), ("normal", depth.normal), ("low", depth.low)]
-            .map(|(priority, count)| (depth.queue.clone(), priority, count))
+        let lanes = PRIORITIES.iter().zip(depth.lanes);
+        lanes.map(|(priority, lane)| (depth.queue.clone(), *priority, lane.waiting))
     });
     let gauges = Gauges { runs: size.runs, timers: size.timers, depths: depths.collect() };
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], state.metrics.page(&gauges)).into_response())
