@@ -120,6 +120,11 @@ impl Keys {
         self.name("lock:outbox:ship")
     }
 
+    /// String: written to see whether writes are taken.
+    pub fn probe(&self) -> String {
+        self.name("wf.probe")
+    }
+
     /// Channel: a stream's name and a number for tasks that were queued, or `timers`.
     pub fn wake(&self) -> String {
         self.name("wf.wake")

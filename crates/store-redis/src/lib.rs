@@ -11,9 +11,11 @@
 //! Every name in Redis is in `keys.rs` and in `docs/keys.md`.
 
 mod accept;
+mod address;
 mod client;
 mod graphs;
 mod keys;
+mod link;
 mod listen;
 mod moments;
 mod rare;
@@ -23,6 +25,7 @@ mod scripts;
 mod ship;
 mod step;
 mod store;
+mod trouble;
 
 pub use keys::Keys;
 pub use ship::Shipped;

@@ -64,6 +64,7 @@ scripts! {
     LOAD = "load";
     RESERVE = "reserve";
     SHIP_DONE = "ship_done";
+    SHIP_LEASE = "ship_lease";
     SHIP_NEXT = "ship_next";
     STEP = "step";
 }
