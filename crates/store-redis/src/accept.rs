@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use switchyard_core::ir::Ir;
 use switchyard_core::run::{Accepted, Event, Refusal};
 use switchyard_core::yard::{Acceptance, NewRun, Yard};
 use switchyard_core::{Hash, RunId, Timestamp};
@@ -44,7 +43,7 @@ impl RedisStore {
             return Err(error);
         }
         let id = new.id;
-        match self.put_accepted_in_place(&graph.ir, new, now).await {
+        match self.put_in_place(new, now).await {
             // It is archived, so it will run: the recovery pass finds it once Redis is back. To say that it was not
             // accepted would be wrong, and whoever tried again would run it twice.
             Err(StoreError::Unavailable(why)) => {
@@ -63,16 +62,6 @@ impl RedisStore {
         // It does not go through the outbox, so no shipper tells of it.
         self.observe.archived(&events, begun.elapsed());
         Ok(())
-    }
-
-    async fn put_accepted_in_place(
-        &self,
-        graph: &Ir,
-        new: NewRun,
-        now: Timestamp,
-    ) -> Result<Acceptance, StoreError> {
-        self.graphs.publish(graph).await?;
-        self.put_in_place(new, now).await
     }
 
     async fn put_in_place(&self, new: NewRun, now: Timestamp) -> Result<Acceptance, StoreError> {

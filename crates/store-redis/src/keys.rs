@@ -100,9 +100,10 @@ impl Keys {
         self.name(&format!("gate:{key}"))
     }
 
-    /// Sorted set: who is under way with it (score 0), and who waits (score: arrival).
+    /// Sorted set: who is under way with it (score 0), and who waits (score: arrival). Another beginning, because a
+    /// key may have any end.
     pub fn gate_line(&self, key: &str) -> String {
-        self.name(&format!("gate:{key}:line"))
+        self.name(&format!("gate.line:{key}"))
     }
 
     /// String: the run that an idempotency key stands for, and the hash of its body.
@@ -123,6 +124,11 @@ impl Keys {
     /// String: written to see whether writes are taken.
     pub fn probe(&self) -> String {
         self.name("wf.probe")
+    }
+
+    /// String: whose turn it is with a duty that one process has for all.
+    pub fn turn(&self, duty: &str) -> String {
+        self.name(&format!("lock:turn:{duty}"))
     }
 
     /// Channel: a stream's name and a number for tasks that were queued, or `timers`.

@@ -198,8 +198,15 @@ impl HotStore for RedisStore {
         Ok(())
     }
 
-    async fn lacking(&self, runs: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
-        self.find_lacking(runs).await
+    async fn compare(&self, unfinished: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
+        self.forget_outlived(unfinished).await?;
+        self.find_lacking(unfinished).await
+    }
+
+    async fn takes_turn(&self, duty: &str, every: Duration) -> Result<bool, StoreError> {
+        let mut take = redis::cmd("SET");
+        take.arg(self.keys.turn(duty)).arg(1).arg("NX").arg("PX").arg(every.as_millis().max(1) as u64);
+        Ok(self.client.query::<Option<String>>(&take).await?.is_some())
     }
 
     async fn archived(&self) -> Result<(), StoreError> {
