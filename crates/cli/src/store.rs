@@ -26,6 +26,7 @@ fn options(settings: &Settings) -> Result<Options, Failure> {
     let mut options = Options::new(&settings.data);
     options.allow_commands = settings.allow_commands;
     options.slots = settings.slots.get();
+    options.retention = settings.retention();
     options.observe = observe::observe(settings)?;
     Ok(options)
 }

@@ -131,6 +131,11 @@ impl Keys {
         self.name("lock:outbox:ship")
     }
 
+    /// String: written to see whether writes are taken.
+    pub fn probe(&self) -> String {
+        self.name("wf.probe")
+    }
+
     /// String: whose turn it is with a duty that one process has for all.
     pub fn turn(&self, duty: &str) -> String {
         self.name(&format!("lock:turn:{duty}"))

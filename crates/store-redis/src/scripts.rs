@@ -66,6 +66,7 @@ scripts! {
     PUBLISH = "publish";
     RESERVE = "reserve";
     SHIP_DONE = "ship_done";
+    SHIP_LEASE = "ship_lease";
     SHIP_NEXT = "ship_next";
     STEP = "step";
 }

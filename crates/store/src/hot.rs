@@ -100,6 +100,23 @@ pub trait HotStore: Send + Sync + 'static {
     async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError>;
 
     async fn size(&self) -> Result<Size, StoreError>;
+
+    /// What was answered and is not in the archive yet; none if nothing is answered before it is there.
+    async fn unarchived(&self) -> Result<Option<Unarchived>, StoreError> {
+        Ok(None)
+    }
+
+    /// Whether it takes changes.
+    async fn ready(&self) -> Result<(), StoreError>;
+}
+
+/// How far the archive is behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unarchived {
+    /// Each of one event or a few.
+    pub changes: usize,
+    /// How long the oldest of them has waited.
+    pub oldest: Duration,
 }
 
 /// How much is in flight.

@@ -20,5 +20,5 @@ pub use cas::Cas;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::StoreError;
 pub use follow::{Followers, news};
-pub use hot::{Change, HotStore, QueueDepth, Size, Want};
+pub use hot::{Change, HotStore, QueueDepth, Size, Unarchived, Want};
 pub use idle::IdleWorkers;
