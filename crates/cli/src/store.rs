@@ -28,6 +28,7 @@ fn options(settings: &Settings) -> Result<Options, Failure> {
     options.allow_commands = settings.allow_commands;
     options.slots = settings.slots.get();
     options.limits = limits(settings);
+    options.retention = settings.retention();
     options.observe = observe::observe(settings)?;
     Ok(options)
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use switchyard_archive::DataFolder;
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
+use switchyard_cas_objects::ObjectCas;
 use switchyard_observe::Observe;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::Services;
@@ -38,6 +39,8 @@ pub enum ArchiveAt {
 pub struct Options {
     pub redis: RedisSettings,
     pub archive: ArchiveAt,
+    /// Where large payloads are kept; with the history, if not given.
+    pub cas: Option<ObjectCas>,
     /// How tasks are executed here, if they are.
     pub worker: Option<WorkerSettings>,
     pub allow_commands: bool,
@@ -64,8 +67,10 @@ pub struct Distributed {
 impl Distributed {
     /// Connects to both, and gives Redis whatever the archive says is unfinished and Redis lacks.
     pub async fn open(options: Options) -> Result<Self, EngineError> {
-        let (archive, cas) = open_archive(&options.archive).await?;
-        let hot = Arc::new(RedisStore::open(options.redis, archive.clone()).await?);
+        let (archive, beside) = open_archive(&options.archive).await?;
+        let cas = options.cas.map_or(beside, |elsewhere| Arc::new(elsewhere));
+        let redis = RedisSettings { observe: options.observe.clone(), ..options.redis };
+        let hot = Arc::new(RedisStore::open(redis, archive.clone()).await?);
         let engine = Engine::new(hot.clone(), archive, cas, Arc::new(SystemClock));
         let engine = engine.observed(options.observe.clone());
         let recovered = engine.recover().await?;
@@ -94,6 +99,7 @@ impl Distributed {
         let stop = self.station.stopping();
         let mut further = JoinSet::new();
         further.spawn(self.hot.clone().ship_forever(stop.clone()));
+        further.spawn(self.hot.clone().tidy_forever(stop.clone()));
         further.spawn(duties::recover_forever(self.engine().clone(), RECOVER_EVERY, stop.clone()));
         let (hot, services) = (self.engine().hot().clone(), self.services().clone());
         further.spawn(duties::move_signals(self.hot.clone(), hot, services, self.plain, stop.clone()));

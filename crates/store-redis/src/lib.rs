@@ -11,9 +11,11 @@
 //! Every name in Redis is in `keys.rs` and in `docs/keys.md`.
 
 mod accept;
+mod address;
 mod client;
 mod graphs;
 mod keys;
+mod link;
 mod listen;
 mod moments;
 mod plain;
@@ -24,6 +26,8 @@ mod scripts;
 mod ship;
 mod step;
 mod store;
+mod tidy;
+mod trouble;
 
 pub use keys::Keys;
 pub use ship::Shipped;

@@ -23,5 +23,5 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use dead::{DeadKind, DeadLetter, POISONED, Purge};
 pub use error::StoreError;
 pub use follow::{Followers, news};
-pub use hot::{Change, HotStore, Lane, PRIORITIES, QueueDepth, Size, Want};
+pub use hot::{Change, HotStore, Lane, PRIORITIES, QueueDepth, Size, Unarchived, Want};
 pub use idle::IdleWorkers;

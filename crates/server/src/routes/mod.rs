@@ -55,6 +55,14 @@ pub fn router(state: ServerState) -> Router {
         .with_state(state)
 }
 
+/// What a process without an API answers. It tells nothing about single runs, so it asks nobody for a key.
+pub(crate) fn health_router(state: ServerState) -> Router {
+    let mut api = Api::new();
+    health::register(&mut api);
+    metrics::register(&mut api);
+    api.finish().0.fallback(unknown_route).with_state(state)
+}
+
 async fn unknown_route() -> Problem {
     Problem::not_found("unknown_route", "there is nothing at this address")
         .hint("GET /openapi.json lists what there is")

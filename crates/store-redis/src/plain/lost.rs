@@ -17,6 +17,9 @@ const TAKER: &str = "switchyard";
 /// Entries that are looked at in one call.
 const AT_ONCE: usize = 500;
 
+/// Nobody is silent for as long as this.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 type Lost = (String, String, String, String);
 
 impl RedisStore {
@@ -25,11 +28,8 @@ impl RedisStore {
         let streams: Vec<String> = (0..BANDS.len()).map(|band| self.keys.tasks("function", band)).collect();
         self.client.query::<u32>(redis::cmd("SADD").arg(self.keys.streams()).arg(&streams)).await?;
         for stream in streams {
-            let make = redis::cmd("XGROUP").arg(&["CREATE", &stream, GROUP, "0", "MKSTREAM"]).to_owned();
-            match self.client.query::<()>(&make).await {
-                Err(StoreError::Unavailable(why)) if why.contains("already exists") => {}
-                made => made?,
-            }
+            // Whoever looks makes the group.
+            self.look_for_lost(&stream, "+", FOR_EVER).await?;
         }
         Ok(())
     }
