@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
-use switchyard_checkpoints::{Checkpoints, Put, PutWrites, Stored, keys};
+use switchyard_checkpoints::{Checkpoints, Get, Put, PutWrites, Stored, keys};
 
 /// Changed together with `keys::FORMAT`; older files are never edited.
 const NEWEST: &str = include_str!("golden/format-1.json");
@@ -176,7 +176,13 @@ async fn restore(connection: &mut MultiplexedConnection, golden: &Value) {
 
 async fn check(store: &Checkpoints) {
     let get = async |ns: &str, id: Option<&str>| -> Stored {
-        store.get("user:1", ns, id, None).await.unwrap().unwrap()
+        let get = Get {
+            thread: "user:1".to_owned(),
+            ns: ns.to_owned(),
+            id: id.map(ToOwned::to_owned),
+            refresh_ms: None,
+        };
+        store.get(&get).await.unwrap().unwrap()
     };
     let newest = get("", None).await;
     assert_eq!((newest.id.as_str(), newest.seq, newest.parent.as_deref()), ("c2", 2, Some("c1")));
