@@ -6,6 +6,7 @@ use switchyard_core::Timestamp;
 use super::{Place, size, unknown_thread};
 use crate::errors::Failure;
 use crate::output;
+use crate::settings::Settings;
 
 /// Show a checkpoint: the newest of a thread, or one by its id
 #[derive(Debug, clap::Args)]
@@ -29,8 +30,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn execute(args: &Args) -> Result<(), Failure> {
-    let store = args.place.open()?;
+pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
+    let store = args.place.open(settings)?;
     let wanted = Get {
         thread: args.thread.clone(),
         ns: args.checkpoint_ns.clone(),
