@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Query, State};
@@ -25,6 +26,9 @@ struct Wanted {
     /// So many calls are refused before one succeeds.
     #[serde(default)]
     refuse: u32,
+    /// How long an answer takes in milliseconds: its caller may be gone by then.
+    #[serde(default)]
+    takes: u64,
 }
 
 impl Effects {
@@ -63,8 +67,12 @@ async fn effect(
 ) -> Result<&'static str, StatusCode> {
     let key =
         headers.get("idempotency-key").and_then(|key| key.to_str().ok()).ok_or(StatusCode::BAD_REQUEST)?;
-    let mut counts = counts.lock();
-    let count = counts.entry(key.to_owned()).or_default();
-    *count += 1;
-    if *count <= wanted.refuse { Err(StatusCode::SERVICE_UNAVAILABLE) } else { Ok("done") }
+    let count = {
+        let mut counts = counts.lock();
+        let count = counts.entry(key.to_owned()).or_default();
+        *count += 1;
+        *count
+    };
+    tokio::time::sleep(Duration::from_millis(wanted.takes)).await;
+    if count <= wanted.refuse { Err(StatusCode::SERVICE_UNAVAILABLE) } else { Ok("done") }
 }

@@ -28,7 +28,7 @@ pub(crate) fn workflow(random: &mut StdRng, effects: &str) -> Value {
 
 /// What a patch adds to a run: a node that needs nothing and so can always be added.
 pub(crate) fn addition(random: &mut StdRng, effects: &str) -> (String, Value) {
-    (format!("added-{:08x}", random.next_u32()), effect(effects, 0))
+    (format!("added-{:08x}", random.next_u32()), effect(random, effects, 0))
 }
 
 fn name(i: usize) -> String {
@@ -42,22 +42,24 @@ fn node(random: &mut StdRng, effects: &str) -> Value {
     kind(random, effects)
 }
 
-fn effect(effects: &str, refuse: u32) -> Value {
+fn effect(random: &mut StdRng, effects: &str, refuse: u32) -> Value {
+    let takes = random.random_range(0..300);
     json!({
         "type": "http",
-        "request": { "method": "POST", "url": format!("{effects}?refuse={refuse}") },
+        "request": { "method": "POST", "url": format!("{effects}?refuse={refuse}&takes={takes}") },
         // Enough for the calls that are refused, and for a call that is cut short.
         "retry": { "max_attempts": 12, "backoff": "fixed", "initial": "50ms", "jitter": false },
         "timeout": "10s",
     })
 }
 
-fn plain(_: &mut StdRng, effects: &str) -> Value {
-    effect(effects, 0)
+fn plain(random: &mut StdRng, effects: &str) -> Value {
+    effect(random, effects, 0)
 }
 
 fn shaky(random: &mut StdRng, effects: &str) -> Value {
-    effect(effects, random.random_range(1..=3))
+    let refuse = random.random_range(1..=3);
+    effect(random, effects, refuse)
 }
 
 fn nap(random: &mut StdRng, _: &str) -> Value {
@@ -70,7 +72,7 @@ fn compute(random: &mut StdRng, _: &str) -> Value {
 
 /// Whoever is late is answered for: a question never holds a run for good.
 fn question(_: &mut StdRng, _: &str) -> Value {
-    json!({ "type": "hitl", "prompt": "go on?", "timeout": "20s", "on_timeout": "approve" })
+    json!({ "type": "hitl", "prompt": "go on?", "timeout": "5s", "on_timeout": "approve" })
 }
 
 fn each(random: &mut StdRng, effects: &str) -> Value {
@@ -80,7 +82,7 @@ fn each(random: &mut StdRng, effects: &str) -> Value {
         "items": items,
         "concurrency": 2,
         "input": {},
-        "nodes": { "call": effect(effects, 0), "rest": { "type": "sleep", "needs": ["call"], "duration": "20ms" } },
+        "nodes": { "call": effect(random, effects, 0), "rest": { "type": "sleep", "needs": ["call"], "duration": "20ms" } },
     })
 }
 

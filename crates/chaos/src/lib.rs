@@ -32,7 +32,7 @@ pub struct Plan {
     pub seed: u64,
     /// How long things go wrong. What is under way then may finish, undisturbed.
     pub trouble: Duration,
-    /// How long the undisturbed end may take.
+    /// How long nothing may happen in the undisturbed end before that counts as standing still.
     pub patience: Duration,
 }
 
@@ -46,9 +46,10 @@ pub async fn run(plan: &Plan) -> anyhow::Result<Report> {
     let load = load::Load::start(random_part(&mut random), yard.addresses(), effects.url());
     let faults = faults::make_trouble(&mut yard, random_part(&mut random), plan.trouble).await?;
     yard.heal().await?;
+    load.submit_no_more();
+    yard.until_all_ended(plan.patience).await?;
     let submitted = load.stop().await?;
     let mut report = Report { seed: plan.seed, faults, ..Report::default() };
-    yard.until_all_ended(&submitted, plan.patience).await?;
     let history = yard.history().await?;
     check::everything(&history, &submitted, &effects.counts(), &mut report).await?;
     yard.stop();

@@ -29,6 +29,7 @@ pub(crate) struct Submitted {
 }
 
 pub(crate) struct Load {
+    enough: CancellationToken,
     stop: CancellationToken,
     user: JoinHandle<Submitted>,
 }
@@ -43,10 +44,15 @@ struct User {
 
 impl Load {
     pub(crate) fn start(random: StdRng, addresses: Vec<String>, effects: String) -> Self {
-        let stop = CancellationToken::new();
+        let (enough, stop) = (CancellationToken::new(), CancellationToken::new());
         let http = Client::builder().timeout(REQUEST_TIME_MAX).build().unwrap_or_default();
         let user = User { random, http, addresses, effects, submitted: Submitted::default() };
-        Self { user: tokio::spawn(user.act_until(stop.clone())), stop }
+        Self { user: tokio::spawn(user.act_until(enough.clone(), stop.clone())), enough, stop }
+    }
+
+    /// From now on the user only answers what is asked.
+    pub(crate) fn submit_no_more(&self) {
+        self.enough.cancel();
     }
 
     pub(crate) async fn stop(self) -> anyhow::Result<Submitted> {
@@ -56,9 +62,10 @@ impl Load {
 }
 
 impl User {
-    async fn act_until(mut self, stop: CancellationToken) -> Submitted {
+    async fn act_until(mut self, enough: CancellationToken, stop: CancellationToken) -> Submitted {
         while !stop.is_cancelled() {
-            if self.act().await.is_none() {
+            let done = if enough.is_cancelled() { self.decide().await } else { self.act().await };
+            if done.is_none() {
                 self.submitted.refused += 1;
             }
             tokio::time::sleep(self.random.random_range(Duration::ZERO..PAUSE_MAX)).await;

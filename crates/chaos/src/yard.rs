@@ -16,7 +16,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
-use crate::load::Submitted;
 use crate::process::Process;
 use crate::proxy::{Proxy, Target as Behind};
 
@@ -186,28 +185,23 @@ impl Yard {
         Ok(History::new(Arc::new(archive), payloads))
     }
 
-    /// Waits for every run to end, whether or not its submission was answered.
-    pub(crate) async fn until_all_ended(
-        &mut self,
-        submitted: &Submitted,
-        patience: Duration,
-    ) -> anyhow::Result<()> {
+    /// Waits for every run to end, whether or not its submission was answered, as long as anything happens.
+    pub(crate) async fn until_all_ended(&mut self, patience: Duration) -> anyhow::Result<()> {
         let history = self.history().await?;
-        let by = Instant::now() + patience;
+        let mut before = Vec::new();
+        let mut by = Instant::now() + patience;
         loop {
             let unfinished = history.archive().unfinished().await.context("the archive cannot be read")?;
             if unfinished.is_empty() {
                 return Ok(());
             }
-            if Instant::now() > by {
-                bail!(
-                    "{} of {} runs have not ended: {:?}\n{}",
-                    unfinished.len(),
-                    submitted.runs.len(),
-                    unfinished,
-                    self.last_words()
-                );
+            if unfinished != before {
+                by = Instant::now() + patience;
             }
+            if Instant::now() > by {
+                bail!("{} runs stand still: {unfinished:?}\n{}", unfinished.len(), self.last_words());
+            }
+            before = unfinished;
             sleep(LOOK_EVERY).await;
         }
     }

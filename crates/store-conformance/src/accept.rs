@@ -14,6 +14,8 @@ pub async fn all(backend: &dyn Backend) {
     unknown_graphs_are_refused(&backend.open().await).await;
     a_concurrency_key_lets_runs_in_one_by_one(&backend.open().await).await;
     a_run_that_leaves_the_line_lets_nobody_past(&backend.open().await).await;
+    a_raised_limit_lets_in_those_who_wait(&backend.open().await).await;
+    one_tenants_thousand_runs_do_not_delay_anothers(&backend.open().await).await;
 }
 
 async fn what_is_accepted_is_archived(place: &Place) {
@@ -49,7 +51,11 @@ async fn unknown_graphs_are_refused(place: &Place) {
 }
 
 async fn limited(place: &Place) -> Accepted {
-    let concurrency = Some(Concurrency { key: "tenant".into(), limit: 1 });
+    of_tenant(place, "tenant", 1).await
+}
+
+async fn of_tenant(place: &Place, key: &str, limit: u32) -> Accepted {
+    let concurrency = Some(Concurrency { key: key.into(), limit });
     Accepted { concurrency, ..place.plain(&Sketch::chain(1)).await }
 }
 
@@ -87,4 +93,25 @@ async fn a_run_that_leaves_the_line_lets_nobody_past(place: &Place) {
     assert_eq!(task.run, first);
     place.succeed(&task).await;
     assert_eq!(place.state(third).await.status(), RunStatus::Running);
+}
+
+async fn a_raised_limit_lets_in_those_who_wait(place: &Place) {
+    let accepted = of_tenant(place, "tenant", 1).await;
+    let first = place.start_as(accepted.clone()).await;
+    let second = place.start_as(accepted).await;
+    let third = place.start_as(of_tenant(place, "tenant", 3).await).await;
+    let claimed: Vec<_> = place.claim(10).await.iter().map(|task| task.run).collect();
+    assert_eq!(claimed, [first, second, third]);
+}
+
+/// A tenant's runs stand in its own line, not in the queues that everybody shares.
+async fn one_tenants_thousand_runs_do_not_delay_anothers(place: &Place) {
+    let busy = of_tenant(place, "busy", 2).await;
+    for _ in 0..1_000 {
+        place.start_as(busy.clone()).await;
+    }
+    let calm = place.start_as(of_tenant(place, "calm", 2).await).await;
+    let claimed: Vec<_> = place.claim(3).await.iter().map(|task| task.run).collect();
+    assert_eq!(claimed.len(), 3);
+    assert_eq!(claimed[2], calm, "two of the busy tenant's are before it, and no more");
 }

@@ -184,9 +184,15 @@ impl HotStore for MemoryStore {
     }
 
     /// One that is here is ahead of the archive, never behind it.
-    async fn lacking(&self, runs: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
+    async fn compare(&self, unfinished: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
         let yard = self.yard.lock();
-        Ok(runs.iter().map(|unfinished| unfinished.run).filter(|run| yard.run(*run).is_none()).collect())
+        let runs = unfinished.iter().map(|unfinished| unfinished.run);
+        Ok(runs.filter(|run| yard.run(*run).is_none()).collect())
+    }
+
+    /// Nobody else is there.
+    async fn takes_turn(&self, _: &str, _: Duration) -> Result<bool, StoreError> {
+        Ok(true)
     }
 
     async fn archived(&self) -> Result<(), StoreError> {

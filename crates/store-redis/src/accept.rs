@@ -41,7 +41,6 @@ impl RedisStore {
             self.give_up_reservation(&new).await;
             return Err(error);
         }
-        self.graphs.publish(&graph.ir).await?;
         self.put_in_place(new, now).await
     }
 

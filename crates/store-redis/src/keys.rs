@@ -51,7 +51,17 @@ impl Keys {
 
     /// String: a graph, shared by all runs on it.
     pub fn ir(&self, definition: Hash) -> String {
-        self.name(&format!("ir:{}", definition.hex()))
+        self.ir_of(&definition.hex())
+    }
+
+    /// The same, by its hash as scripts are told.
+    pub(crate) fn ir_of(&self, hash: &str) -> String {
+        self.name(&format!("ir:{hash}"))
+    }
+
+    /// Sorted set: hashes of graphs by the moment when a run was last put on them.
+    pub fn graphs(&self) -> String {
+        self.name("wf.graphs")
     }
 
     /// Set: every run that is here.
@@ -100,9 +110,10 @@ impl Keys {
         self.name(&format!("gate:{key}"))
     }
 
-    /// Sorted set: who is under way with it (score 0), and who waits (score: arrival).
+    /// Sorted set: who is under way with it (score 0), and who waits (score: arrival). Another beginning, because a
+    /// key may have any end.
     pub fn gate_line(&self, key: &str) -> String {
-        self.name(&format!("gate:{key}:line"))
+        self.name(&format!("gate.line:{key}"))
     }
 
     /// String: the run that an idempotency key stands for, and the hash of its body.
@@ -118,6 +129,11 @@ impl Keys {
     /// Hash: who ships the outbox, until when, and the fencing number.
     pub fn ship_lock(&self) -> String {
         self.name("lock:outbox:ship")
+    }
+
+    /// String: whose turn it is with a duty that one process has for all.
+    pub fn turn(&self, duty: &str) -> String {
+        self.name(&format!("lock:turn:{duty}"))
     }
 
     /// Channel: a stream's name and a number for tasks that were queued, or `timers`.

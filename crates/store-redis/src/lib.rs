@@ -23,6 +23,7 @@ mod scripts;
 mod ship;
 mod step;
 mod store;
+mod tidy;
 
 pub use keys::Keys;
 pub use ship::Shipped;

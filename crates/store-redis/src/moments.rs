@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use switchyard_core::run::ClaimRef;
-use switchyard_core::yard::Standing;
+use switchyard_core::run::{ClaimRef, Event};
+use switchyard_core::yard::{Standing, Yard};
 use switchyard_core::{RunId, Timestamp};
 use switchyard_store::StoreError;
 
-use crate::rare::Touch;
+use crate::rare::{Due, Touch};
 use crate::scripts;
 use crate::store::RedisStore;
 
@@ -22,7 +22,7 @@ impl RedisStore {
         loop {
             let (touch, next) = self.due(&self.keys.timers()).await?;
             let Some(touch) = touch else { return Ok((fired, next)) };
-            fired += self.decide(touch, |yard, now, out| yard.fire_due(now, out)).await?;
+            fired += self.decide_each(touch, Yard::fire_due).await?;
         }
     }
 
@@ -32,11 +32,40 @@ impl RedisStore {
         loop {
             let (touch, _) = self.due(&self.keys.leases()).await?;
             let Some(touch) = touch else { return Ok(reclaimed) };
-            reclaimed += self.decide(touch, |yard, now, out| yard.reclaim(now, out)).await?;
+            reclaimed += self.decide_each(touch, Yard::reclaim).await?;
         }
     }
 
-    /// The runs that something is due for. What is due goes away with the decision, also where its run is gone.
+    /// All of them at once; if that fails although Redis answers, one by one, so that a run that cannot be read does
+    /// not hold up the others.
+    async fn decide_each(
+        &self,
+        touch: Touch,
+        decide: fn(&mut Yard, Timestamp, &mut Vec<Event>) -> usize,
+    ) -> Result<usize, StoreError> {
+        let together = self.decide(touch.clone(), decide).await;
+        if together.is_ok() || touch.runs.len() == 1 {
+            return together;
+        }
+        self.client.query::<()>(&redis::cmd("PING")).await?;
+        let (mut done, mut failed) = (0, None);
+        for run in &touch.runs {
+            let due = touch.due.clone().map(|mut due| {
+                due.members.retain(|member| run_of(member) == Some(*run));
+                due
+            });
+            match self.decide(Touch { due, ..Touch::run(*run) }, decide).await {
+                Ok(count) => done += count,
+                Err(error) => {
+                    tracing::error!(%run, %error, "what is due for a run could not be done");
+                    failed = Some(error);
+                }
+            }
+        }
+        failed.map_or(Ok(done), Err)
+    }
+
+    /// The runs that something is due for.
     async fn due(&self, key: &str) -> Result<(Option<Touch>, Option<Timestamp>), StoreError> {
         let args = [self.time(), AT_ONCE.to_string()];
         let (_, due, next): (i64, Vec<String>, String) =
@@ -45,10 +74,9 @@ impl RedisStore {
         if due.is_empty() {
             return Ok((None, next));
         }
-        let run_of = |member: &String| member.split(' ').next().and_then(|run| run.parse::<RunId>().ok());
-        let runs: BTreeSet<RunId> = due.iter().filter_map(run_of).collect();
-        let forget = ["ZREM".to_owned(), key.to_owned()].into_iter().chain(due).collect();
-        Ok((Some(Touch { runs, also: vec![forget], ..Touch::default() }), next))
+        let runs: BTreeSet<RunId> = due.iter().filter_map(|member| run_of(member)).collect();
+        let due = Due { key: key.to_owned(), members: due };
+        Ok((Some(Touch { runs, due: Some(due), ..Touch::default() }), next))
     }
 
     pub(crate) async fn keep_claims(
@@ -74,6 +102,11 @@ impl RedisStore {
         };
         Ok(answers.iter().map(standing).collect())
     }
+}
+
+/// The run that a moment belongs to.
+fn run_of(member: &str) -> Option<RunId> {
+    member.split(' ').next()?.parse().ok()
 }
 
 /// As scripts are told how long a claim lasts.

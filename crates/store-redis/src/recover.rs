@@ -1,15 +1,15 @@
 //! When Redis has lost something, or contradicts the archive: the archive is right.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{Event, EventKind, Run, WaitFor, Waiting};
+use switchyard_core::run::{Event, EventKind, Run};
 use switchyard_core::{Hash, RunId};
 use switchyard_store::{StoreError, Unfinished};
 
-use crate::rare::Touch;
+use crate::rare::{Touch, planned};
 use crate::scripts;
 use crate::ship::Entry;
 use crate::store::RedisStore;
@@ -23,6 +23,57 @@ const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
 const PAGE: usize = 1_000;
 
 impl RedisStore {
+    /// What went on in Redis after its end was archived: Redis became an older copy of itself. It would hold its
+    /// concurrency key, and ask people, until somebody moves it.
+    pub(crate) async fn forget_outlived(&self, unfinished: &[Unfinished]) -> Result<(), StoreError> {
+        let unfinished: HashSet<RunId> = unfinished.iter().map(|unfinished| unfinished.run).collect();
+        let mut outlived = HashMap::new();
+        let mut cursor = 0;
+        loop {
+            let (next, mut others) = self.scan_runs(cursor, AT_ONCE).await?;
+            others.retain(|run| !unfinished.contains(run));
+            outlived.extend(self.outlived_among(&others).await?);
+            cursor = next;
+            if cursor == 0 {
+                break;
+            }
+        }
+        if outlived.is_empty() {
+            return Ok(());
+        }
+        tracing::warn!(runs = outlived.len(), "runs had ended that Redis still held; they are let go");
+        self.forget(&outlived).await
+    }
+
+    /// A part of the runs that are here, and where to go on; 0 at the end.
+    pub(crate) async fn scan_runs(&self, cursor: u64, about: usize) -> Result<(u64, Vec<RunId>), StoreError> {
+        let mut scan = redis::cmd("SSCAN");
+        scan.arg(self.keys.runs()).arg(cursor).arg("COUNT").arg(about);
+        let (next, ids): (u64, Vec<String>) = self.client.query(&scan).await?;
+        Ok((next, ids.iter().filter_map(|id| id.parse().ok()).collect()))
+    }
+
+    /// Runs and their lives. One that is retried is ahead of its archived end, never behind.
+    async fn outlived_among(&self, runs: &[RunId]) -> Result<Vec<(RunId, u64)>, StoreError> {
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut ask = redis::pipe();
+        for run in runs {
+            ask.hmget(self.keys.run(*run), &["seq", "life"]);
+        }
+        let here: Vec<(Option<u64>, Option<u64>)> = self.client.query_all(&ask).await?;
+        let mut outlived = Vec::new();
+        for (run, here) in runs.iter().zip(here) {
+            let (Some(seq), Some(life)) = here else { continue };
+            let archived = self.archive.run(*run).await?;
+            if archived.is_some_and(|record| record.status.is_terminal() && record.last_seq > seq) {
+                outlived.push((*run, life));
+            }
+        }
+        Ok(outlived)
+    }
+
     pub(crate) async fn find_lacking(&self, runs: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
         let mut lacking = Vec::new();
         for runs in runs.chunks(AT_ONCE) {
@@ -59,7 +110,6 @@ impl RedisStore {
             // A history that was read a while ago may have gone on elsewhere.
             let archived = self.archive.run(run.id).await?.map_or(0, |record| record.last_seq);
             if archived <= run.seq {
-                self.graphs.learn(run.ir.clone()).await?;
                 newest.push(run);
             }
         }
@@ -73,18 +123,7 @@ impl RedisStore {
         if newest.is_empty() {
             return Ok(());
         }
-        self.publish_graphs(&touch.graphs).await?;
         self.decide(touch, |yard, now, out| yard.restore(newest.clone(), now, out)).await
-    }
-
-    /// Graphs that only this process knew, for whoever starts the next child.
-    async fn publish_graphs(&self, definitions: &BTreeSet<Hash>) -> Result<(), StoreError> {
-        for definition in definitions {
-            if let Some(graph) = self.graphs.cached(*definition) {
-                self.graphs.publish(&graph.ir).await?;
-            }
-        }
-        Ok(())
     }
 
     /// The archive refused a batch. If an event contradicts what is archived, its run is rebuilt from there, and so is
@@ -105,12 +144,15 @@ impl RedisStore {
         for (run, life) in lives {
             args.extend([run.to_string(), life.to_string()]);
         }
-        self.client.run::<u32>(&scripts::FORGET, &keys, &args).await?;
+        let gates: Vec<String> = self.client.run(&scripts::FORGET, &keys, &args).await?;
         let mut rebuilt = Vec::new();
         for run in lives.keys() {
             rebuilt.extend(self.rebuild(*run).await?);
         }
-        self.take_up(rebuilt).await
+        self.take_up(rebuilt).await?;
+        let gates = gates.into_iter().map(Into::into).collect();
+        let touch = Touch { gates, ..Touch::default() };
+        self.decide(touch, |yard, now, out| yard.restore(Vec::new(), now, out)).await
     }
 
     /// A run from its history. None if it has ended, or if a graph is not known here: then the recovery pass does it.
@@ -141,15 +183,6 @@ impl RedisStore {
         let run = replayed.map_err(|damaged| StoreError::Corrupt(damaged.to_string()))?;
         Ok(Some(run).filter(|run| !run.is_ended()))
     }
-}
-
-/// Graphs of children that are still to be started.
-fn planned(run: &Run) -> impl Iterator<Item = Hash> {
-    run.nodes.iter().filter_map(|node| match node.wait.as_deref() {
-        Some(Waiting::Children(children)) => Some(children.plan.definition),
-        Some(Waiting::For(WaitFor::Children(plan))) => Some(plan.definition),
-        _ => None,
-    })
 }
 
 /// Runs with those that they started, in the order in which the eldest came.

@@ -96,6 +96,15 @@ impl RedisStore {
         &self.keys
     }
 
+    /// What scripts take for the time.
+    pub(crate) async fn now(&self) -> Result<Timestamp, StoreError> {
+        if let Some(clock) = &self.clock {
+            return Ok(clock.now());
+        }
+        let (seconds, micros): (i64, i64) = self.client.query(&redis::cmd("TIME")).await?;
+        Ok(Timestamp::from_millis(seconds * 1_000 + micros / 1_000))
+    }
+
     /// The time to tell a script; empty for the server's own.
     pub(crate) fn time(&self) -> String {
         self.clock.as_ref().map_or_else(String::new, |clock| clock.now().as_millis().to_string())
@@ -105,7 +114,7 @@ impl RedisStore {
 #[async_trait]
 impl HotStore for RedisStore {
     async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
-        self.graphs.learn(ir).await
+        self.graphs.learn(ir, self.time()).await
     }
 
     async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError> {
@@ -167,8 +176,15 @@ impl HotStore for RedisStore {
         self.take_up(runs).await
     }
 
-    async fn lacking(&self, runs: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
-        self.find_lacking(runs).await
+    async fn compare(&self, unfinished: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
+        self.forget_outlived(unfinished).await?;
+        self.find_lacking(unfinished).await
+    }
+
+    async fn takes_turn(&self, duty: &str, every: Duration) -> Result<bool, StoreError> {
+        let mut take = redis::cmd("SET");
+        take.arg(self.keys.turn(duty)).arg(1).arg("NX").arg("PX").arg(every.as_millis().max(1) as u64);
+        Ok(self.client.query::<Option<String>>(&take).await?.is_some())
     }
 
     async fn archived(&self) -> Result<(), StoreError> {

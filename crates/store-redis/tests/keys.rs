@@ -62,14 +62,22 @@ async fn use_it(server: &Redis) {
 
 /// The pattern that a key is documented as.
 fn pattern(key: &str) -> String {
-    let fixed =
-        ["wf.tasks.", "wf.high.", "wf.low.", "run:", "dag:", "context:", "idempotency:", "approval:", "ir:"];
-    let names = ["type", "type", "type", "run", "run", "run", "key", "approval", "hash"];
-    let known = fixed.iter().zip(names).find(|(begin, _)| key.starts_with(**begin));
-    match known {
+    let fixed = [
+        ("wf.tasks.", "type"),
+        ("wf.high.", "type"),
+        ("wf.low.", "type"),
+        ("run:", "run"),
+        ("dag:", "run"),
+        ("context:", "run"),
+        ("gate:", "key"),
+        ("gate.line:", "key"),
+        ("idempotency:", "key"),
+        ("approval:", "approval"),
+        ("ir:", "hash"),
+        ("lock:turn:", "duty"),
+    ];
+    match fixed.iter().find(|(begin, _)| key.starts_with(begin)) {
         Some((begin, name)) => format!("`{begin}{{{name}}}`"),
-        None if key.starts_with("gate:") && key.ends_with(":line") => "`gate:{key}:line`".to_owned(),
-        None if key.starts_with("gate:") => "`gate:{key}`".to_owned(),
         None => format!("`{key}`"),
     }
 }

@@ -7,8 +7,8 @@ use switchyard_archive::DataFolder;
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{
-    Accepted, ChildSpec, ChildrenPlan, ClaimRef, EventKind, Run, RunStatus, Settled, Settlement, Task,
-    TaskOutcome, WaitFor,
+    Accepted, ChildSpec, ChildrenPlan, ClaimRef, Concurrency, EventKind, Run, RunStatus, Settled, Settlement,
+    Task, TaskOutcome, WaitFor,
 };
 use switchyard_core::yard::{Acceptance, NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
@@ -54,6 +54,15 @@ impl Scene {
         id
     }
 
+    /// One that shares a concurrency key with others: one of them at a time.
+    async fn start_in_line(&mut self) -> RunId {
+        let id = self.fresh_run();
+        let mut accepted = Accepted::plain("w".into(), self.irs[1].hash, Payload::null());
+        accepted.concurrency = Some(Concurrency { key: "only one:line".into(), limit: 1 });
+        self.store.accept(NewRun { id, accepted }).await.expect("accepted");
+        id
+    }
+
     async fn claim(&self, max: usize) -> Vec<Task> {
         let lease = Some(Duration::from_secs(30));
         let want = Want { worker: "w".into(), queues: ["work".into()].into(), max, lease };
@@ -70,6 +79,21 @@ impl Scene {
         self.settle(task, TaskOutcome::Succeeded(Payload::null())).await
     }
 
+    /// The task's node starts three children, so many at once.
+    async fn wait_for_children(&mut self, task: &Task, concurrency: u32) -> Vec<RunId> {
+        let children: Vec<RunId> = (0..3).map(|_| self.fresh_run()).collect();
+        let plan = ChildrenPlan {
+            workflow: "child".into(),
+            definition: self.irs[1].hash,
+            children: children.iter().map(|run| ChildSpec { run: *run, input: Payload::null() }).collect(),
+            concurrency,
+            stop_on_failure: true,
+            timeout_at: None,
+        };
+        self.settle(task, TaskOutcome::Waiting(WaitFor::Children(Box::new(plan)))).await;
+        children
+    }
+
     fn cli(&self, command: &[&str]) -> String {
         let client = redis::Client::open(self.server.url()).expect("an address");
         let mut connection = client.get_connection().expect("Redis answers");
@@ -83,7 +107,7 @@ impl Scene {
     async fn recover(&self) -> usize {
         let unfinished = self.archive.unfinished().await.expect("answered");
         let mut runs = Vec::new();
-        for id in self.store.lacking(&unfinished).await.expect("answered") {
+        for id in self.store.compare(&unfinished).await.expect("answered") {
             let events = self.archive.events(id, 0, 10_000).await.expect("read");
             let find = |hash| self.irs.iter().find(|ir| ir.hash == hash).cloned();
             runs.push(Run::replay(&events, &find).expect("a whole history"));
@@ -181,16 +205,7 @@ async fn families_come_back_whole() {
     let mut scene = Scene::new().await;
     let run = scene.start().await;
     let task = scene.claim(1).await.remove(0);
-    let children: Vec<RunId> = (0..3).map(|_| scene.fresh_run()).collect();
-    let plan = ChildrenPlan {
-        workflow: "child".into(),
-        definition: scene.irs[1].hash,
-        children: children.iter().map(|run| ChildSpec { run: *run, input: Payload::null() }).collect(),
-        concurrency: 2,
-        stop_on_failure: true,
-        timeout_at: None,
-    };
-    scene.settle(&task, TaskOutcome::Waiting(WaitFor::Children(Box::new(plan)))).await;
+    let children = scene.wait_for_children(&task, 2).await;
     let first = scene.claim(1).await.remove(0);
     scene.succeed(&first).await;
     scene.store.archived().await.expect("archived");
@@ -198,6 +213,90 @@ async fn families_come_back_whole() {
     assert_eq!(scene.recover().await, 3, "the parent, and two children");
     let all: Vec<RunId> = children.into_iter().chain([run]).collect();
     scene.finish(&all).await;
+}
+
+/// Whoever starts a run may have its graph in mind, while Redis has lost it. Others need it too.
+#[tokio::test]
+async fn a_graph_that_redis_lost_is_there_again_with_the_next_run_on_it() {
+    let mut scene = Scene::new().await;
+    scene.start().await;
+    let task = scene.claim(1).await.remove(0);
+    let children = scene.wait_for_children(&task, 1).await;
+    let first = scene.claim(1).await.remove(0);
+    let key = scene.store.keys().ir(scene.irs[1].hash);
+    scene.cli(&["DEL", &key]);
+    scene.succeed(&first).await;
+    let other = RedisStore::open(RedisSettings::new(scene.server.url()), scene.archive.clone()).await;
+    scene.store = other.expect("Redis answers");
+    assert_eq!(scene.claim(1).await[0].run, children[1], "a process that has just started knows the graph");
+}
+
+/// Graphs stay while a run is on them, or is yet to start children on them.
+#[tokio::test]
+async fn graphs_that_no_run_is_on_leave_redis() {
+    let mut scene = Scene::new().await;
+    let run = scene.start().await;
+    let task = scene.claim(1).await.remove(0);
+    let children = scene.wait_for_children(&task, 1).await;
+    let unused = Sketch::chain(7).ir();
+    scene.store.learn(unused.clone()).await.expect("learnt");
+    assert_eq!(scene.store.tidy(Duration::from_secs(3600)).await, Ok(0), "nothing is old enough");
+    assert_eq!(scene.store.tidy(Duration::ZERO).await, Ok(1));
+    scene.finish(&[children[0], children[1], children[2], run]).await;
+    assert_eq!(scene.store.tidy(Duration::ZERO).await, Ok(2));
+    assert_eq!(scene.cli(&["KEYS", "ir:*"]), "array([])");
+    assert_eq!(scene.cli(&["ZCARD", "wf.graphs"]), "int(0)");
+    let again = scene.start().await;
+    scene.finish(&[again]).await;
+}
+
+/// What is found due and turns out to have been put off stays where it will be found again.
+#[tokio::test]
+async fn a_timer_that_was_put_off_is_not_lost() {
+    let mut scene = Scene::new().await;
+    scene.start().await;
+    let task = scene.claim(1).await.remove(0);
+    let until = Timestamp::from_millis(32_503_680_000_000);
+    scene.settle(&task, TaskOutcome::Waiting(WaitFor::Timer { until })).await;
+    let timers = scene.store.keys().timers();
+    let name = format!("{} 1 {}", task.run, task.node);
+    let as_it_was = scene.cli(&["ZSCORE", &timers, &name]);
+    scene.cli(&["ZADD", &timers, "XX", "5", &name]);
+    assert_eq!(scene.store.fire_timers().await, Ok((0, Some(until))));
+    assert_eq!(scene.cli(&["ZSCORE", &timers, &name]), as_it_was);
+}
+
+/// A run that cannot be read holds up nobody else.
+#[tokio::test]
+async fn a_damaged_run_does_not_stop_the_timers_of_others() {
+    let mut scene = Scene::new().await;
+    let runs = [scene.start().await, scene.start().await];
+    let until = Timestamp::from_millis(1_000);
+    for task in scene.claim(2).await {
+        scene.settle(&task, TaskOutcome::Waiting(WaitFor::Timer { until })).await;
+    }
+    let damaged = scene.store.keys().run(runs[0]);
+    scene.cli(&["HSET", &damaged, "definition", "no hash"]);
+    assert!(scene.store.fire_timers().await.is_err(), "it is said");
+    assert_eq!(scene.claim(2).await.iter().map(|task| task.run).collect::<Vec<_>>(), [runs[1]]);
+}
+
+/// Redis goes back to when a run held a key that it has given up since.
+#[tokio::test]
+async fn a_run_that_had_ended_does_not_hold_its_key() {
+    let mut scene = Scene::new().await;
+    let ended = scene.start_in_line().await;
+    let task = scene.claim(1).await.remove(0);
+    scene.store.archived().await.expect("archived");
+    scene.cli(&["SAVE"]);
+    scene.succeed(&task).await;
+    scene.store.archived().await.expect("archived");
+    go_back(&mut scene).await;
+    let next = scene.start_in_line().await;
+    assert_eq!(scene.claim(1).await.len(), 0, "the other one seems to be under way");
+    assert_eq!(scene.recover().await, 0);
+    scene.finish(&[ended, next]).await;
+    assert_eq!(scene.cli(&["KEYS", "gate*"]), "array([])");
 }
 
 #[tokio::test]

@@ -66,9 +66,14 @@ pub trait HotStore: Send + Sync + 'static {
     /// Claims that were held are void. A run that is here already is left as it is.
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError>;
 
-    /// Which of these runs are not here, or are here only up to an earlier event than the archive has: those that
-    /// are to be rebuilt from there. Nothing that is answered here is ahead of what that rebuilds (I12).
-    async fn lacking(&self, runs: &[Unfinished]) -> Result<Vec<RunId>, StoreError>;
+    /// Compares what is here with what the archive says is unfinished. Lets go of runs that have ended there, and
+    /// answers those that are not here, or only up to an earlier event than the archive has: they are to be rebuilt
+    /// from there. Nothing that is answered here is ahead of what that rebuilds (I12).
+    async fn compare(&self, unfinished: &[Unfinished]) -> Result<Vec<RunId>, StoreError>;
+
+    /// Whether it is this process's turn with a duty that one process has for all who share the store, once in
+    /// `every`.
+    async fn takes_turn(&self, duty: &str, every: Duration) -> Result<bool, StoreError>;
 
     /// Returns when everything that was answered before is in the archive.
     async fn archived(&self) -> Result<(), StoreError>;

@@ -85,8 +85,8 @@ impl Yard {
         let concurrency = accepted.concurrency.clone();
         let (id, changes) = self.place(new.id, accepted, ir, now);
         self.carry_out(id, changes, now, out);
-        if concurrency.is_some_and(|concurrency| self.enter_gate(id, &concurrency)) {
-            self.act(id, now, out, |run, changes| run.start(now, changes));
+        if let Some(concurrency) = concurrency {
+            self.enter_gate(id, &concurrency, now, out);
         }
         Ok(Acceptance::New(id))
     }

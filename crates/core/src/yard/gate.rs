@@ -15,17 +15,20 @@ pub(super) struct Gate {
 }
 
 impl Yard {
-    /// Whether the run may start now; otherwise it stands in line.
-    pub(super) fn enter_gate(&mut self, id: RunId, concurrency: &Concurrency) -> bool {
+    /// The run stands in line, and starts if there is room. So do those before it, if it raised the limit: there is
+    /// never a line before a gate that has room.
+    pub(super) fn enter_gate(
+        &mut self,
+        id: RunId,
+        concurrency: &Concurrency,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) {
         let gate = self.gates.entry(concurrency.key.clone()).or_default();
         gate.limit = concurrency.limit.max(1);
-        let enters = gate.under_way < gate.limit && gate.line.is_empty();
-        if enters {
-            gate.under_way += 1;
-        } else {
-            gate.line.push_back(id);
-        }
-        enters
+        gate.line.push_back(id);
+        let entering = gate.let_in();
+        self.start_all(entering, now, out);
     }
 
     /// A run has ended; the next in line, if there is room for it.
@@ -60,19 +63,24 @@ impl Yard {
         }
     }
 
-    /// Lets in whoever stands before a gate that has room, which a limit raised before a restart can leave behind.
+    /// Lets in whoever stands before a gate that has room, which the order in which runs come back can leave behind.
     pub(super) fn open_gates(&mut self, now: Timestamp, out: &mut Vec<Event>) {
-        let mut entering = Vec::new();
-        for gate in self.gates.values_mut() {
-            while gate.under_way < gate.limit
-                && let Some(next) = gate.line.pop_front()
-            {
-                gate.under_way += 1;
-                entering.push(next);
-            }
-        }
+        let entering = self.gates.values_mut().flat_map(Gate::let_in).collect();
+        self.start_all(entering, now, out);
+    }
+
+    fn start_all(&mut self, entering: Vec<RunId>, now: Timestamp, out: &mut Vec<Event>) {
         for id in entering {
             self.act(id, now, out, |run, changes| run.start(now, changes));
         }
+    }
+}
+
+impl Gate {
+    fn let_in(&mut self) -> Vec<RunId> {
+        let room = self.limit.saturating_sub(self.under_way) as usize;
+        let entering: Vec<RunId> = self.line.drain(..room.min(self.line.len())).collect();
+        self.under_way += entering.len() as u32;
+        entering
     }
 }

@@ -7,13 +7,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Engine;
 
-/// Makes a pass every `every`. Any number of processes may make it at once.
+/// A pass reads every unfinished run. So it is repeated the less often, the longer it takes: this part of the time goes
+/// into it.
+const SHARE: u32 = 20;
+
+/// Makes a pass every `every`, in turns with the other processes that share the hot store.
 pub async fn recover_forever(engine: Engine, every: Duration, stop: CancellationToken) {
+    let mut apart = every;
     while !stop.is_cancelled() {
-        match engine.recover().await {
-            Ok(recovered) if recovered.runs == 0 => {}
-            Ok(recovered) => {
-                tracing::warn!(runs = recovered.runs, "the hot store had lost runs, which go on now")
+        let began = engine.clock().now();
+        match engine.recover_in_turn(apart).await {
+            Ok(None) => {}
+            Ok(Some(recovered)) => {
+                if recovered.runs > 0 {
+                    tracing::warn!(runs = recovered.runs, "the hot store had lost runs, which go on now");
+                }
+                apart = every.max(engine.clock().now().since(began) * SHARE);
             }
             Err(error) => tracing::error!(%error, "the hot store could not be compared with the archive"),
         }

@@ -1,6 +1,8 @@
 //! Filling the hot store from the archive: the code that brings a process back is the code that brings a lost
 //! store back.
 
+use std::time::Duration;
+
 use switchyard_core::RunId;
 use switchyard_core::run::{Event, EventKind, Run, WaitFor};
 
@@ -21,7 +23,7 @@ impl Engine {
         let mut recovered = Recovered::default();
         let mut runs: Vec<Run> = Vec::new();
         let unfinished = self.archive.unfinished().await?;
-        for id in self.hot.lacking(&unfinished).await? {
+        for id in self.hot.compare(&unfinished).await? {
             let events = self.history().events(id, 0, None).await?;
             match self.replay(&events).await {
                 // It may have come to its end since the archive was asked.
@@ -40,6 +42,15 @@ impl Engine {
         // All at once: a run that ends by being taken up must find its parent in place.
         self.hot.restore(runs).await?;
         Ok(recovered)
+    }
+
+    /// The same, if no process has done it within `apart`.
+    pub async fn recover_in_turn(&self, apart: Duration) -> Result<Option<Recovered>, EngineError> {
+        // A little less, so that whoever comes back after just that time is not too early.
+        if !self.hot.takes_turn("recover", apart * 9 / 10).await? {
+            return Ok(None);
+        }
+        self.recover().await.map(Some)
     }
 
     /// Like [`super::History::state`], with the compiled programs of the catalog instead of fresh ones.

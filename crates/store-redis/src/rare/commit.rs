@@ -1,20 +1,25 @@
 //! Writing a decision whole, or not at all.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use switchyard_core::ir::Ir;
 use switchyard_store::StoreError;
 
 use crate::scripts;
 use crate::store::RedisStore;
 
 /// A command, word by word.
-pub(crate) type Words = Vec<String>;
+pub(super) type Words = Vec<String>;
 
 /// More words than this do not fit on the stack of a script.
 pub(super) const WORDS_MAX: usize = 4_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Commit {
+    /// What runs are on from now on. A run in Redis whose graph is not there could be moved only by processes that
+    /// happen to remember it.
+    pub(super) graphs: Vec<Arc<Ir>>,
     pub(super) keys: BTreeSet<String>,
     pub(super) expected: Vec<[String; 3]>,
     pub(super) commands: Vec<Words>,
@@ -43,12 +48,15 @@ impl Commit {
 }
 
 impl RedisStore {
-    /// Whether it was written: not if something has changed since it was read.
+    /// Whether it was written: not if something has changed since it was read, or if Redis lost a graph, which it
+    /// then has again.
     pub(super) async fn commit(&self, commit: Commit) -> Result<bool, StoreError> {
         if commit.commands.is_empty() {
             return Ok(true);
         }
-        let mut args = vec![commit.expected.len().to_string()];
+        let mut args = vec![self.keys.begin().to_owned(), self.time(), commit.graphs.len().to_string()];
+        args.extend(commit.graphs.iter().map(|ir| ir.hash.hex()));
+        args.push(commit.expected.len().to_string());
         args.extend(commit.expected.into_iter().flatten());
         args.push(commit.commands.len().to_string());
         for words in commit.commands {
@@ -56,6 +64,12 @@ impl RedisStore {
             args.extend(words);
         }
         let keys: Vec<String> = commit.keys.into_iter().collect();
-        self.client.run(&scripts::COMMIT, &keys, &args).await
+        let answer: String = self.client.run(&scripts::COMMIT, &keys, &args).await?;
+        if answer == "graph" {
+            for ir in &commit.graphs {
+                self.graphs.publish(ir, self.time()).await?;
+            }
+        }
+        Ok(answer == "written")
     }
 }

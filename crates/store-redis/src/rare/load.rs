@@ -52,7 +52,7 @@ impl RedisStore {
             self.take(found, touch, &mut loaded).await?;
         }
         for gate in gates {
-            let (key, gate) = read_gate(gate)?;
+            let (key, gate) = read_gate(gate, &loaded.passed)?;
             loaded.gates.insert(key, gate);
         }
         Ok(loaded)
@@ -129,11 +129,24 @@ fn read_found(value: Value) -> Result<Option<Found>, StoreError> {
     Ok(Some(Found { id: id.parse().map_err(unreadable)?, record, leases }))
 }
 
-fn read_gate(reply: GateReply) -> Result<(Arc<str>, Gate), StoreError> {
-    let (key, limit, version, arrivals, under_way, waiting, mut line) = reply;
-    line.sort_by(|a, b| a.1.total_cmp(&b.1));
-    line.dedup_by(|a, b| a.0 == b.0);
-    let line = line.into_iter().map(|(run, _)| run.parse()).collect::<Result<_, _>>().map_err(unreadable)?;
+/// The places of runs that are about to be replaced do not count: they get new ones.
+fn read_gate(
+    reply: GateReply,
+    replaced: &HashMap<RunId, (String, String)>,
+) -> Result<(Arc<str>, Gate), StoreError> {
+    let (key, limit, version, arrivals, mut under_way, mut waiting, mut places) = reply;
+    places.sort_by(|a, b| a.1.total_cmp(&b.1));
+    places.dedup_by(|a, b| a.0 == b.0);
+    let mut line = Vec::new();
+    for (run, arrival) in places {
+        let run: RunId = run.parse().map_err(unreadable)?;
+        match (arrival > 0.0, replaced.contains_key(&run)) {
+            (true, false) => line.push(run),
+            (true, true) => waiting = waiting.saturating_sub(1),
+            (false, false) => {}
+            (false, true) => under_way = under_way.saturating_sub(1),
+        }
+    }
     let state = GateState { limit: limit.parse().unwrap_or(0), under_way, line };
     Ok((key.into(), Gate { version, arrivals: arrivals.parse().unwrap_or(0), waiting, state }))
 }

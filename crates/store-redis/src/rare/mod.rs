@@ -10,7 +10,8 @@ mod plan;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use switchyard_core::run::{Event, WaitFor, Waiting};
+use switchyard_core::ir::Ir;
+use switchyard_core::run::{Event, Run, WaitFor, Waiting};
 use switchyard_core::yard::Yard;
 use switchyard_core::{Hash, RunId, Timestamp};
 use switchyard_store::StoreError;
@@ -18,15 +19,13 @@ use switchyard_store::StoreError;
 use crate::store::RedisStore;
 use load::Loaded;
 
-pub(crate) use commit::Words;
-
 /// How often a decision is made anew because somebody else was faster.
 const ATTEMPTS_MAX: u32 = 200;
 /// How many of those who wait for a concurrency key are read.
 const LINE_READ: usize = 16;
 
 /// What a decision is about, as far as it is known beforehand.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Touch {
     pub(crate) runs: BTreeSet<RunId>,
     pub(crate) gates: BTreeSet<Arc<str>>,
@@ -36,8 +35,16 @@ pub(crate) struct Touch {
     pub(crate) taken_up: HashMap<RunId, u64>,
     /// Its acceptance is in the archive already.
     pub(crate) archived: Option<RunId>,
-    /// Written with the decision, whatever it is.
-    pub(crate) also: Vec<Words>,
+    /// Why the runs are looked at, if it is because of moments.
+    pub(crate) due: Option<Due>,
+}
+
+/// Members of a sorted set of moments that were found due. They go away with the decision, also where their run is
+/// gone, unless their run turns out to have put them off meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) struct Due {
+    pub(crate) key: String,
+    pub(crate) members: Vec<String>,
 }
 
 impl Touch {
@@ -74,7 +81,7 @@ impl RedisStore {
                 line_read *= 16;
                 continue;
             }
-            let plan = plan::plan(&self.keys, &touch, &loaded, yard.give_back(), &events)?;
+            let plan = plan::plan(&self.keys, &touch, &loaded, yard.give_back(), &events, &graphs)?;
             if self.commit(plan).await? {
                 return Ok(answer);
             }
@@ -89,18 +96,8 @@ impl RedisStore {
     }
 
     /// The graphs of everything that may be started.
-    async fn graphs_for(
-        &self,
-        touch: &Touch,
-        loaded: &Loaded,
-    ) -> Result<Vec<Arc<switchyard_core::ir::Ir>>, StoreError> {
-        let waiting = loaded.runs.values().flat_map(|stored| &stored.berth.run.nodes).filter_map(|node| {
-            match node.wait.as_deref() {
-                Some(Waiting::Children(children)) => Some(children.plan.definition),
-                Some(Waiting::For(WaitFor::Children(plan))) => Some(plan.definition),
-                _ => None,
-            }
-        });
+    async fn graphs_for(&self, touch: &Touch, loaded: &Loaded) -> Result<Vec<Arc<Ir>>, StoreError> {
+        let waiting = loaded.runs.values().flat_map(|stored| planned(&stored.berth.run));
         let wanted: BTreeSet<Hash> = waiting.chain(touch.graphs.iter().copied()).collect();
         let mut found = Vec::with_capacity(wanted.len());
         for definition in wanted {
@@ -108,4 +105,13 @@ impl RedisStore {
         }
         Ok(found)
     }
+}
+
+/// Graphs of children that are still to be started.
+pub(crate) fn planned(run: &Run) -> impl Iterator<Item = Hash> {
+    run.nodes.iter().filter_map(|node| match node.wait.as_deref() {
+        Some(Waiting::Children(children)) => Some(children.plan.definition),
+        Some(Waiting::For(WaitFor::Children(plan))) => Some(plan.definition),
+        _ => None,
+    })
 }

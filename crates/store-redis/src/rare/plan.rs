@@ -1,17 +1,17 @@
 //! From what the core decided to what is written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
-use switchyard_core::ApprovalId;
-use switchyard_core::RunId;
-use switchyard_core::ir::NodeIx;
+use switchyard_core::ir::{Ir, NodeIx};
 use switchyard_core::run::{Event, EventKind, NodeState, Phase, Run, WaitFor, Waiting};
 use switchyard_core::yard::{Berth, GivenBack, QueuedToken, TimerKey};
+use switchyard_core::{ApprovalId, Hash, RunId};
 use switchyard_store::StoreError;
 
-use super::Touch;
 use super::commit::{Commit, WORDS_MAX};
 use super::load::Loaded;
+use super::{Due, Touch, planned};
 use crate::keys::{GROUP, Keys};
 use crate::record::{Fields, Record, Stored, Written, json, timer_name};
 
@@ -31,6 +31,7 @@ pub(super) fn plan(
     loaded: &Loaded,
     given: GivenBack,
     events: &[Event],
+    graphs: &[Arc<Ir>],
 ) -> Result<Commit, StoreError> {
     let life = loaded.life();
     let mut planner = Planner { keys, touch, loaded, given: &given, life, commit: Commit::default() };
@@ -44,10 +45,13 @@ pub(super) fn plan(
     planner.approvals();
     planner.tokens(&given.tokens);
     planner.events(events)?;
-    let changed = !planner.commit.commands.is_empty();
-    planner.commit.commands.extend(touch.also.iter().cloned());
-    if changed {
+    if let Some(due) = &touch.due {
+        planner.done_with(due);
+        ids.extend(&touch.runs);
+    }
+    if !planner.commit.commands.is_empty() {
         planner.expectations(&ids);
+        planner.graphs(graphs);
     }
     Ok(planner.commit)
 }
@@ -65,6 +69,25 @@ impl Planner<'_> {
             self.commit.expect(key.clone(), "seq", &seq);
             self.commit.expect(key, "gen", &generation);
         }
+    }
+
+    /// Those of runs that are on another graph than before, and of the children that they will start.
+    fn graphs(&mut self, planned_for: &[Arc<Ir>]) {
+        let mut needed: BTreeMap<Hash, Arc<Ir>> = BTreeMap::new();
+        for (id, after) in &self.given.berths {
+            let before = self.loaded.runs.get(id).map(|stored| &stored.berth.run);
+            if before.is_some_and(|before| *before == after.run) {
+                continue;
+            }
+            if before.is_none_or(|before| before.ir.hash != after.run.ir.hash) {
+                needed.insert(after.run.ir.hash, after.run.ir.clone());
+            }
+            for definition in planned(&after.run) {
+                let ir = planned_for.iter().find(|ir| ir.hash == definition);
+                needed.extend(ir.map(|ir| (definition, ir.clone())));
+            }
+        }
+        self.commit.graphs = needed.into_values().collect();
     }
 
     fn life_of(&self, id: RunId) -> u64 {
@@ -171,27 +194,38 @@ impl Planner<'_> {
 
     /// Timers and leases.
     fn moments(&mut self, id: RunId, before: Option<&Berth>, after: Option<&Berth>) {
-        let timers = |berth: &Berth| -> BTreeMap<String, i64> {
-            let name = |key: &TimerKey| format!("{id} {}", timer_name(key, &berth.run.ir));
-            // The earliest of one name counts: names do not carry their moment.
-            berth.timers.iter().rev().map(|(at, key)| (name(key), at.as_millis())).collect()
+        let moments = |berth: Option<&Berth>, of: fn(RunId, &Berth) -> Moments| {
+            berth.map(|berth| of(id, berth)).unwrap_or_default()
         };
-        let leases = |berth: &Berth| -> BTreeMap<String, i64> {
-            let ir = &berth.run.ir;
-            let held = berth.leases.iter();
-            held.map(|(ix, (until, claim))| (held_by(id, *claim, &ir.node(*ix).id), until.as_millis()))
-                .collect()
-        };
-        let (old, new) = (before.map(timers).unwrap_or_default(), after.map(timers).unwrap_or_default());
+        let (old, new) = (moments(before, timers_of), moments(after, timers_of));
         if self.schedule(&self.keys.timers(), &old, &new) {
             self.commit.on("PUBLISH", &self.keys.wake(), ["timers".to_owned()]);
         }
-        let (old, new) = (before.map(leases).unwrap_or_default(), after.map(leases).unwrap_or_default());
+        let (old, new) = (moments(before, leases_of), moments(after, leases_of));
         self.schedule(&self.keys.leases(), &old, &new);
     }
 
+    /// A lease that was extended after it was found due stays, or a claim would be held for ever by a worker that
+    /// dies before its next heartbeat. So does a timer that was set anew.
+    fn done_with(&mut self, due: &Due) {
+        let mut put_off = Moments::new();
+        let leases = due.key == self.keys.leases();
+        for (id, berth) in &self.given.berths {
+            put_off.extend(if leases { leases_of(*id, berth) } else { timers_of(*id, berth) });
+        }
+        for member in &due.members {
+            match put_off.get(member) {
+                Some(at) => {
+                    let words = ["GT".to_owned(), at.to_string(), member.clone()];
+                    self.commit.on("ZADD", &due.key, words);
+                }
+                None => self.commit.on("ZREM", &due.key, [member.clone()]),
+            }
+        }
+    }
+
     /// Whether anything was added.
-    fn schedule(&mut self, key: &str, old: &BTreeMap<String, i64>, new: &BTreeMap<String, i64>) -> bool {
+    fn schedule(&mut self, key: &str, old: &Moments, new: &Moments) -> bool {
         let gone: Vec<String> = old.keys().filter(|name| !new.contains_key(*name)).cloned().collect();
         let set: Vec<String> = new
             .iter()
@@ -337,6 +371,21 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// When things are due, by what they are called in the sorted sets.
+type Moments = BTreeMap<String, i64>;
+
+fn timers_of(id: RunId, berth: &Berth) -> Moments {
+    let name = |key: &TimerKey| format!("{id} {}", timer_name(key, &berth.run.ir));
+    // The earliest of one name counts: names do not carry their moment.
+    berth.timers.iter().rev().map(|(at, key)| (name(key), at.as_millis())).collect()
+}
+
+fn leases_of(id: RunId, berth: &Berth) -> Moments {
+    let ir = &berth.run.ir;
+    let held = berth.leases.iter();
+    held.map(|(ix, (until, claim))| (held_by(id, *claim, &ir.node(*ix).id), until.as_millis())).collect()
 }
 
 /// A lease, by what it is called.

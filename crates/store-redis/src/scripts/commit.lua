@@ -1,20 +1,28 @@
 -- commit: writes what the core decided, if everything it was decided on is still as it was. All or nothing.
 --
 -- KEYS  every key that is written
--- ARGV  number of expectations, each: hash, field, value ('' for none); number of commands, each: its length, then
---       the command word by word
--- Returns 1 when it was written, 0 when an expectation did not hold and nothing was
+-- ARGV  beginning of all names, time or '', number of graphs that runs are on from now on, their hashes; number of expectations, each: hash, field, value
+--       ('' for none); number of commands, each: its length, then the command word by word
+-- Returns 'written', or nothing was: 'changed' when an expectation did not hold, 'graph' when a graph is not there
 -- Events: those among the commands (XADD to the outbox, PUBLISH)
 --#include arguments
+local begin, given = arg(), arg()
+--#include clock
+local graphs = {}
+for i = 1, tonumber(arg()) do
+  graphs[i] = arg()
+  if redis.call('EXISTS', begin .. 'ir:' .. graphs[i]) == 0 then return 'graph' end
+end
 
 for _ = 1, tonumber(arg()) do
   local key, field, value = arg(), arg(), arg()
-  if (redis.call('HGET', key, field) or '') ~= value then return 0 end
+  if (redis.call('HGET', key, field) or '') ~= value then return 'changed' end
 end
 
+for _, graph in ipairs(graphs) do redis.call('ZADD', begin .. 'wf.graphs', whole(clock(given)), graph) end
 for _ = 1, tonumber(arg()) do
   local length = tonumber(arg())
   redis.call(unpack(ARGV, read + 1, read + length))
   read = read + length
 end
-return 1
+return 'written'

@@ -3,13 +3,13 @@
 --
 -- KEYS  forgotten, runs, leases, timers
 -- ARGV  beginning of all names, how long they are remembered as forgotten in ms, number of runs, each: id, life
--- Returns how many were removed
+-- Returns the concurrency keys that they had: there may be room for the next
 -- Events: none
 --#include arguments
 local begin = arg()
 --#include keys
 --#include nodes
-local memory, removed = arg(), 0
+local memory, gates = arg(), {}
 
 local function forget_moments(id, run)
   local timers = run[2] and cjson.decode(run[2]) or {}
@@ -27,14 +27,15 @@ for _ = 1, tonumber(arg()) do
   if run[1] == life then
     forget_moments(id, run)
     if run[3] then
-      redis.call('ZREM', begin .. 'gate:' .. run[3] .. ':line', id)
+      redis.call('ZREM', begin .. 'gate.line:' .. run[3], id)
       redis.call('HINCRBY', begin .. 'gate:' .. run[3], 'version', 1)
+      if redis.call('EXISTS', begin .. 'gate.line:' .. run[3]) == 0 then redis.call('DEL', begin .. 'gate:' .. run[3]) end
+      gates[#gates + 1] = run[3]
     end
     if run[4] then redis.call('DEL', begin .. 'idempotency:' .. run[4]) end
     redis.call('UNLINK', run_key(id), dag_key(id), context_key(id))
     redis.call('SREM', KEYS[2], id)
-    removed = removed + 1
   end
 end
 redis.call('PEXPIRE', KEYS[1], memory)
-return removed
+return gates

@@ -4,7 +4,8 @@
 -- ARGV  beginning of all names, time or '', how many of a line to read, number of runs, their ids, number of
 --       concurrency keys, the keys (those of the runs are read as well)
 -- Returns { time, { { id, run, dag, context, { node, end of its lease, … } } or { id } …}, { { key, limit, version,
---         arrivals, under way, waiting, { run, arrival, … } } … } }; hashes are flat
+--         arrivals, under way, waiting, { run, arrival, … } } … } }; hashes are flat; the runs that were asked for are
+--         among those of a key, with arrival 0 if they are under way
 -- Events: none
 --#include arguments
 local begin, given = arg(), arg()
@@ -53,12 +54,12 @@ for _ = 1, tonumber(arg()) do want_gate(arg()) end
 
 local gates = {}
 for i, key in ipairs(wanted_gates) do
-  local gate, line = begin .. 'gate:' .. key, begin .. 'gate:' .. key .. ':line'
+  local gate, line = begin .. 'gate:' .. key, begin .. 'gate.line:' .. key
   local about = redis.call('HMGET', gate, 'limit', 'version', 'arrivals')
   local first = redis.call('ZRANGEBYSCORE', line, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, head)
   for _, id in ipairs(ids) do
     local arrival = redis.call('ZSCORE', line, id)
-    if arrival and tonumber(arrival) > 0 then
+    if arrival then
       first[#first + 1] = id
       first[#first + 1] = arrival
     end
