@@ -201,6 +201,24 @@ settings! {
         max: Some("1h")
     };
 
+    /// How many workers a task may take down with it before it is given up, as a dead letter.
+    worker_deliveries: NonZeroUsize = {
+        key: "worker.deliveries",
+        env: "SWITCHYARD_WORKER_DELIVERIES",
+        default: Some("10"),
+        min: Some("1"),
+        max: Some("1000")
+    };
+
+    /// How long a task that a plain Redis worker has read is its own without a sign of life. Then it is queued again.
+    plain_lease: Duration = {
+        key: "plain.lease",
+        env: "SWITCHYARD_PLAIN_LEASE",
+        default: Some("1m"),
+        min: Some("1s"),
+        max: Some("24h")
+    };
+
     /// Let `command` nodes run programs on this machine.
     allow_commands: bool = {
         key: "worker.allow_commands",
