@@ -70,6 +70,13 @@ settings! {
         env: "SWITCHYARD_REDIS_PREFIX"
     };
 
+    /// The namespace that `switchyard checkpoints` looks into, which is the one of the savers.
+    checkpoints_namespace: String = {
+        key: "checkpoints.namespace",
+        env: "CHECKPOINTER_NAMESPACE",
+        default: Some("default")
+    };
+
     /// The Postgres that history is kept in, instead of the data folder: `postgres://user:password@host/database`.
     ///
     /// Besides what Postgres knows, the URL takes `schema` (`switchyard` if not given). `sslmode` (`disable`, `prefer`,
