@@ -112,6 +112,17 @@ impl Problem {
         .hint("nothing was changed; try again")
     }
 
+    /// What was asked for is done; only where that leads cannot be told.
+    pub(crate) fn done_and_unread(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "the store did not answer");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "done_and_unread",
+            "it was done; where the run stands now cannot be read at the moment",
+        )
+        .hint("do not repeat it; read the run later")
+    }
+
     pub(crate) fn challenge(self, challenge: &'static str) -> Self {
         Self { challenge: Some(challenge), ..self }
     }

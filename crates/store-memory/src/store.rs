@@ -242,4 +242,8 @@ impl HotStore for MemoryStore {
         let yard = self.yard.lock();
         Ok(Size { runs: yard.len(), timers: yard.timers_len() })
     }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.check()
+    }
 }

@@ -1,6 +1,6 @@
 //! Graphs by the hash of their definition: in Redis for every process, and here as the scripts need them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,6 +13,7 @@ use switchyard_store::StoreError;
 use crate::client::Client;
 use crate::keys::Keys;
 use crate::record::json;
+use crate::scripts;
 
 /// Graphs kept here. Beyond this half of them go, and are read again when needed.
 const KEPT_MAX: usize = 10_000;
@@ -57,17 +58,21 @@ impl Graphs {
         Self { known: Mutex::new(HashMap::new()), client, keys }
     }
 
-    /// Makes a graph known, to every process.
-    pub(crate) async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
+    /// Makes a graph known, to every process. `time` is what scripts are told.
+    pub(crate) async fn learn(&self, ir: Arc<Ir>, time: String) -> Result<(), StoreError> {
         if !self.known.lock().contains_key(&ir.hash) {
             self.keep(Graph::new(ir.clone(), &self.keys)?);
         }
-        self.publish(&ir).await
+        self.publish(&ir, time).await
     }
 
-    /// Graphs lie in Redis as long as Redis keeps anything.
-    pub(crate) async fn publish(&self, ir: &Ir) -> Result<(), StoreError> {
-        self.client.query(redis::cmd("SET").arg(self.keys.ir(ir.hash)).arg(json(ir)?).arg("NX")).await
+    /// Graphs lie in Redis as long as a run is on them, the names of the streams that they use for good.
+    pub(crate) async fn publish(&self, ir: &Ir, time: String) -> Result<(), StoreError> {
+        let keys = [self.keys.ir(ir.hash), self.keys.graphs(), self.keys.streams()];
+        let stream = |node: &switchyard_core::ir::Node| self.keys.tasks(&node.queue, band(node.priority));
+        let streams: BTreeSet<String> = ir.nodes.iter().map(stream).collect();
+        let args: Vec<String> = [time, ir.hash.hex(), json(ir)?].into_iter().chain(streams).collect();
+        self.client.run(&scripts::PUBLISH, &keys, &args).await
     }
 
     fn keep(&self, graph: Graph) -> Arc<Graph> {

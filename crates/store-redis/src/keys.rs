@@ -51,7 +51,17 @@ impl Keys {
 
     /// String: a graph, shared by all runs on it.
     pub fn ir(&self, definition: Hash) -> String {
-        self.name(&format!("ir:{}", definition.hex()))
+        self.ir_of(&definition.hex())
+    }
+
+    /// The same, by its hash as scripts are told.
+    pub(crate) fn ir_of(&self, hash: &str) -> String {
+        self.name(&format!("ir:{hash}"))
+    }
+
+    /// Sorted set: hashes of graphs by the moment when a run was last put on them.
+    pub fn graphs(&self) -> String {
+        self.name("wf.graphs")
     }
 
     /// Set: every run that is here.
@@ -119,6 +129,36 @@ impl Keys {
     /// Hash: who ships the outbox, until when, and the fencing number.
     pub fn ship_lock(&self) -> String {
         self.name("lock:outbox:ship")
+    }
+
+    /// Set: every stream of tasks that a graph here has nodes for.
+    pub fn streams(&self) -> String {
+        self.name("wf.streams")
+    }
+
+    /// List: what plain workers say became of their tasks.
+    pub fn signals(&self) -> String {
+        self.name("completion_signals")
+    }
+
+    /// List: signals that a process is turning into settlements.
+    pub fn processing(&self, mover: &str) -> String {
+        self.name(&format!("completion_signals:processing:{mover}"))
+    }
+
+    /// Hash: process → when it last took signals.
+    pub fn movers(&self) -> String {
+        self.name("completion_signals:movers")
+    }
+
+    /// List: the task that a plain worker has asked for, for one delivery of its node.
+    pub fn plain_task(&self, run: RunId, node: &str, entry: &str) -> String {
+        self.name(&format!("task:{run}:{node}:{entry}"))
+    }
+
+    /// String: written to see whether writes are taken.
+    pub fn probe(&self) -> String {
+        self.name("wf.probe")
     }
 
     /// String: whose turn it is with a duty that one process has for all.

@@ -181,6 +181,7 @@ impl Desk {
         let events: Vec<&Event> =
             jobs.iter().flat_map(|job| &job.call).map(|written| &written.event).collect();
         if events.is_empty() {
+            session.ask_nothing().await?;
             return Ok(jobs.iter().map(|_| Ok(())).collect());
         }
         let stored: Stored = session.begin(&events, &keys(&events)).await?;

@@ -7,6 +7,7 @@ use redis::aio::MultiplexedConnection;
 use switchyard_archive_postgres::{Target, migrate, remove};
 use switchyard_distributed::{ArchiveAt, Distributed, Options};
 use switchyard_observe::Observe;
+use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::{Handlers, WorkerSettings};
 use switchyard_store_redis::RedisSettings;
 
@@ -82,10 +83,12 @@ impl Place {
         let options = Options {
             redis: RedisSettings { prefix: self.prefix.clone(), ..RedisSettings::new(&self.redis.0) },
             archive,
+            cas: None,
             worker: slots.map(|slots| WorkerSettings::distributed("bench", slots, LEASE)),
             allow_commands: false,
             handlers,
             retention: None,
+            plain: PlainSettings { lease: LEASE },
             observe: Observe::default(),
         };
         Distributed::open(options).await.context("the store could not be opened")

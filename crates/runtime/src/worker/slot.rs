@@ -116,8 +116,12 @@ impl Slot {
 
     /// Whether to stop trying, because the worker is being shut down anyway.
     async fn give_up(&self, error: &StoreError) -> bool {
-        tracing::error!(%error, "the store did not take a step");
-        self.shared.trouble.send_replace(Some(error.to_string()));
+        // Every slot finds out, again and again: it is said once.
+        let why = error.to_string();
+        let said = self.shared.trouble.send_if_modified(|trouble| trouble.replace(why.clone()) != Some(why));
+        if said {
+            tracing::error!(%error, "the store did not take a step");
+        }
         if self.shared.stop.is_cancelled() {
             return true;
         }

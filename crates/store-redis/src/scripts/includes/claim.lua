@@ -81,9 +81,9 @@ local function task_of(r, n, names, needs, at)
   return task
 end
 
--- Its fields are written in this order: run_id, node_id, gen, reads, needs, at.
+-- Its fields are written in this order: run_id, node_id, gen, reads, needs, at. What somebody else has put there is void.
 local function claim_entry(stream, id, f)
-  local r = open_run(f[2])
+  local r = f[1] == 'run_id' and f[11] == 'at' and open_run(f[2])
   if r and r.gen == f[6] and hands_out(r) then
     local names = names_of(f[4], f[8])
     open_nodes(r, names)
