@@ -1,5 +1,8 @@
 //! Postgres goes away.
 
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
 use crate::yard::{Yard, assert_try_later};
 
 #[tokio::test]
@@ -43,4 +46,23 @@ async fn runs_go_on_without_the_archive_and_are_archived_when_it_is_back() {
         yard.assert_whole(run).await;
     }
     yard.assert_all_run();
+}
+
+/// Whoever was let in a moment ago can go on with what is under way; whoever was never seen cannot be checked.
+#[tokio::test]
+async fn a_key_that_was_just_used_still_counts() {
+    let mut yard = Yard::start();
+    let key: Value = yard.post("/v1/keys", &json!({ "name": "ada" })).await.json().await.unwrap();
+    let key = key["key"].as_str().unwrap().to_owned();
+    yard.send_key(&key);
+    let run = yard.submitted().await;
+    yard.until_at(&run, "first", "waiting").await;
+    yard.postgres.stop();
+    yard.signal(&run, "first").await;
+    yard.until_at(&run, "second", "waiting").await;
+    let changed = format!("{}{}", &key[..key.len() - 1], if key.ends_with('0') { '1' } else { '0' });
+    yard.send_key(&changed);
+    assert_eq!(yard.get(&format!("/v1/runs/{run}")).await.status(), StatusCode::UNAUTHORIZED);
+    yard.send_key("swk_0123456789abcdef_0");
+    assert_try_later(yard.get(&format!("/v1/runs/{run}")).await, "store_unavailable").await;
 }

@@ -11,7 +11,7 @@ use switchyard_core::run::Decision;
 use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, StoreError};
 
 use super::control::{REASON_BYTES_MAX, author};
-use super::runs::{run_now, run_id};
+use super::runs::{run_id, run_now};
 use crate::ServerState;
 use crate::access::Caller;
 use crate::api::Api;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use switchyard_lang::PatchOp;
 use switchyard_runtime::Fork;
 
-use super::runs::{run_at, run_now, run_id};
+use super::runs::{run_at, run_id, run_now};
 use crate::ServerState;
 use crate::access::Caller;
 use crate::api::{Api, Operation};
