@@ -91,6 +91,7 @@ impl Distributed {
         let stop = self.station.stopping();
         let mut further = JoinSet::new();
         further.spawn(self.hot.clone().ship_forever(stop.clone()));
+        further.spawn(self.hot.clone().tidy_forever(stop.clone()));
         further.spawn(duties::recover_forever(self.engine().clone(), RECOVER_EVERY, stop.clone()));
         self.station.work(Post { worker: self.worker.clone(), retention: self.retention, further })
     }

@@ -12,6 +12,7 @@ use switchyard_store::StoreError;
 use crate::client::Client;
 use crate::keys::Keys;
 use crate::record::json;
+use crate::scripts;
 
 /// Graphs kept here. Beyond this half of them go, and are read again when needed.
 const KEPT_MAX: usize = 10_000;
@@ -46,17 +47,17 @@ impl Graphs {
         Self { known: Mutex::new(HashMap::new()), client, keys }
     }
 
-    /// Makes a graph known, to every process.
-    pub(crate) async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
+    /// Makes a graph known, to every process. `time` is what scripts are told.
+    pub(crate) async fn learn(&self, ir: Arc<Ir>, time: String) -> Result<(), StoreError> {
         if !self.known.lock().contains_key(&ir.hash) {
             self.keep(Graph::new(ir.clone(), &self.keys)?);
         }
-        self.publish(&ir).await
+        self.publish(&ir, time).await
     }
 
-    /// Graphs lie in Redis as long as Redis keeps anything.
-    pub(crate) async fn publish(&self, ir: &Ir) -> Result<(), StoreError> {
-        self.client.query(redis::cmd("SET").arg(self.keys.ir(ir.hash)).arg(json(ir)?).arg("NX")).await
+    pub(crate) async fn publish(&self, ir: &Ir, time: String) -> Result<(), StoreError> {
+        let keys = [self.keys.ir(ir.hash), self.keys.graphs()];
+        self.client.run(&scripts::PUBLISH, &keys, &[time, ir.hash.hex(), json(ir)?]).await
     }
 
     fn keep(&self, graph: Graph) -> Arc<Graph> {

@@ -51,7 +51,17 @@ impl Keys {
 
     /// String: a graph, shared by all runs on it.
     pub fn ir(&self, definition: Hash) -> String {
-        self.name(&format!("ir:{}", definition.hex()))
+        self.ir_of(&definition.hex())
+    }
+
+    /// The same, by its hash as scripts are told.
+    pub(crate) fn ir_of(&self, hash: &str) -> String {
+        self.name(&format!("ir:{hash}"))
+    }
+
+    /// Sorted set: hashes of graphs by the moment when a run was last put on them.
+    pub fn graphs(&self) -> String {
+        self.name("wf.graphs")
     }
 
     /// Set: every run that is here.

@@ -25,6 +25,7 @@ mod scripts;
 mod ship;
 mod step;
 mod store;
+mod tidy;
 mod trouble;
 
 pub use keys::Keys;

@@ -30,11 +30,8 @@ impl RedisStore {
         let mut outlived = HashMap::new();
         let mut cursor = 0;
         loop {
-            let mut scan = redis::cmd("SSCAN");
-            scan.arg(self.keys.runs()).arg(cursor).arg("COUNT").arg(AT_ONCE);
-            let (next, ids): (u64, Vec<String>) = self.client.query(&scan).await?;
-            let ids = ids.iter().filter_map(|id| id.parse::<RunId>().ok());
-            let others: Vec<RunId> = ids.filter(|run| !unfinished.contains(run)).collect();
+            let (next, mut others) = self.scan_runs(cursor, AT_ONCE).await?;
+            others.retain(|run| !unfinished.contains(run));
             outlived.extend(self.outlived_among(&others).await?);
             cursor = next;
             if cursor == 0 {
@@ -46,6 +43,14 @@ impl RedisStore {
         }
         tracing::warn!(runs = outlived.len(), "runs had ended that Redis still held; they are let go");
         self.forget(&outlived).await
+    }
+
+    /// A part of the runs that are here, and where to go on; 0 at the end.
+    pub(crate) async fn scan_runs(&self, cursor: u64, about: usize) -> Result<(u64, Vec<RunId>), StoreError> {
+        let mut scan = redis::cmd("SSCAN");
+        scan.arg(self.keys.runs()).arg(cursor).arg("COUNT").arg(about);
+        let (next, ids): (u64, Vec<String>) = self.client.query(&scan).await?;
+        Ok((next, ids.iter().filter_map(|id| id.parse().ok()).collect()))
     }
 
     /// Runs and their lives. One that is retried is ahead of its archived end, never behind.

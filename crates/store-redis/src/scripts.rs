@@ -58,10 +58,12 @@ macro_rules! scripts {
 
 scripts! {
     COMMIT = "commit";
+    DROP_GRAPHS = "drop_graphs";
     DUE = "due";
     FORGET = "forget";
     HEARTBEAT = "heartbeat";
     LOAD = "load";
+    PUBLISH = "publish";
     RESERVE = "reserve";
     SHIP_DONE = "ship_done";
     SHIP_LEASE = "ship_lease";

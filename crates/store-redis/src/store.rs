@@ -114,6 +114,15 @@ impl RedisStore {
         &self.keys
     }
 
+    /// What scripts take for the time.
+    pub(crate) async fn now(&self) -> Result<Timestamp, StoreError> {
+        if let Some(clock) = &self.clock {
+            return Ok(clock.now());
+        }
+        let (seconds, micros): (i64, i64) = self.client.query(&redis::cmd("TIME")).await?;
+        Ok(Timestamp::from_millis(seconds * 1_000 + micros / 1_000))
+    }
+
     fn here(&self) -> Timestamp {
         self.clock.as_ref().map_or_else(|| SystemClock.now(), |clock| clock.now())
     }
@@ -127,7 +136,7 @@ impl RedisStore {
 #[async_trait]
 impl HotStore for RedisStore {
     async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
-        self.graphs.learn(ir).await
+        self.graphs.learn(ir, self.time()).await
     }
 
     async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError> {

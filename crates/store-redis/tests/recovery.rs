@@ -231,6 +231,25 @@ async fn a_graph_that_redis_lost_is_there_again_with_the_next_run_on_it() {
     assert_eq!(scene.claim(1).await[0].run, children[1], "a process that has just started knows the graph");
 }
 
+/// Graphs stay while a run is on them, or is yet to start children on them.
+#[tokio::test]
+async fn graphs_that_no_run_is_on_leave_redis() {
+    let mut scene = Scene::new().await;
+    let run = scene.start().await;
+    let task = scene.claim(1).await.remove(0);
+    let children = scene.wait_for_children(&task, 1).await;
+    let unused = Sketch::chain(7).ir();
+    scene.store.learn(unused.clone()).await.expect("learnt");
+    assert_eq!(scene.store.tidy(Duration::from_secs(3600)).await, Ok(0), "nothing is old enough");
+    assert_eq!(scene.store.tidy(Duration::ZERO).await, Ok(1));
+    scene.finish(&[children[0], children[1], children[2], run]).await;
+    assert_eq!(scene.store.tidy(Duration::ZERO).await, Ok(2));
+    assert_eq!(scene.cli(&["KEYS", "ir:*"]), "array([])");
+    assert_eq!(scene.cli(&["ZCARD", "wf.graphs"]), "int(0)");
+    let again = scene.start().await;
+    scene.finish(&[again]).await;
+}
+
 /// What is found due and turns out to have been put off stays where it will be found again.
 #[tokio::test]
 async fn a_timer_that_was_put_off_is_not_lost() {

@@ -54,8 +54,8 @@ impl RedisStore {
         if commit.commands.is_empty() {
             return Ok(true);
         }
-        let mut args = vec![commit.graphs.len().to_string()];
-        args.extend(commit.graphs.iter().map(|ir| self.keys.ir(ir.hash)));
+        let mut args = vec![self.keys.begin().to_owned(), self.time(), commit.graphs.len().to_string()];
+        args.extend(commit.graphs.iter().map(|ir| ir.hash.hex()));
         args.push(commit.expected.len().to_string());
         args.extend(commit.expected.into_iter().flatten());
         args.push(commit.commands.len().to_string());
@@ -67,7 +67,7 @@ impl RedisStore {
         let answer: String = self.client.run(&scripts::COMMIT, &keys, &args).await?;
         if answer == "graph" {
             for ir in &commit.graphs {
-                self.graphs.publish(ir).await?;
+                self.graphs.publish(ir, self.time()).await?;
             }
         }
         Ok(answer == "written")

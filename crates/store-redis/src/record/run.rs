@@ -9,6 +9,8 @@ use switchyard_core::yard::{PlayRecord, TimerKey};
 use switchyard_core::{Payload, Timestamp};
 use switchyard_store::StoreError;
 
+use crate::rare::planned;
+
 use super::context::{self, Ended};
 use super::{Fields, Reader, Record, Written, json};
 
@@ -37,6 +39,7 @@ pub(super) fn write(written: &Written<'_>) -> Result<Fields, StoreError> {
         ("deadline", run.deadline.map(|at| at.as_millis().to_string())),
         ("gate", run.accepted.concurrency.as_ref().map(|gate| gate.key.to_string())),
         ("idem", run.accepted.idempotency.as_ref().map(|key| key.key.to_string())),
+        ("plans", write_plans(run)),
         ("timers", write_timers(written)?),
         ("play", write_play(written)?),
         ("flags", flags(written)),
@@ -47,6 +50,12 @@ pub(super) fn write(written: &Written<'_>) -> Result<Fields, StoreError> {
         }
     }
     Ok(fields)
+}
+
+/// The graphs of children that it is yet to start: they must not go before that.
+fn write_plans(run: &Run) -> Option<String> {
+    let hashes: BTreeSet<String> = planned(run).map(|hash| hash.hex()).collect();
+    (!hashes.is_empty()).then(|| hashes.into_iter().collect::<Vec<_>>().join(" "))
 }
 
 /// What a step script must know to leave a run to the core.

@@ -1,14 +1,17 @@
 -- commit: writes what the core decided, if everything it was decided on is still as it was. All or nothing.
 --
 -- KEYS  every key that is written
--- ARGV  number of graphs that runs are on from now on, their keys; number of expectations, each: hash, field, value
+-- ARGV  beginning of all names, time or '', number of graphs that runs are on from now on, their hashes; number of expectations, each: hash, field, value
 --       ('' for none); number of commands, each: its length, then the command word by word
 -- Returns 'written', or nothing was: 'changed' when an expectation did not hold, 'graph' when a graph is not there
 -- Events: those among the commands (XADD to the outbox, PUBLISH)
 --#include arguments
-
-for _ = 1, tonumber(arg()) do
-  if redis.call('EXISTS', arg()) == 0 then return 'graph' end
+local begin, given = arg(), arg()
+--#include clock
+local graphs = {}
+for i = 1, tonumber(arg()) do
+  graphs[i] = arg()
+  if redis.call('EXISTS', begin .. 'ir:' .. graphs[i]) == 0 then return 'graph' end
 end
 
 for _ = 1, tonumber(arg()) do
@@ -16,6 +19,7 @@ for _ = 1, tonumber(arg()) do
   if (redis.call('HGET', key, field) or '') ~= value then return 'changed' end
 end
 
+for _, graph in ipairs(graphs) do redis.call('ZADD', begin .. 'wf.graphs', whole(clock(given)), graph) end
 for _ = 1, tonumber(arg()) do
   local length = tonumber(arg())
   redis.call(unpack(ARGV, read + 1, read + length))
