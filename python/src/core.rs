@@ -7,8 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use switchyard_checkpoints::Address;
 use switchyard_checkpoints::keys::Keyspace;
-use switchyard_checkpoints::{Address, Checkpoints, Link};
 
 use crate::bridge::Bridge;
 use crate::errors::to_python;
@@ -54,9 +54,16 @@ impl Core {
     }
 
     /// Begins it, and resolves the future in its loop when it is done. What was begun is not taken back when the future
-    /// is cancelled. Whether `bridge.flush` has to be called at the end of this turn of the loop.
-    fn start(&self, op: &Op, bridge: &Bridge, future: Py<PyAny>) -> PyResult<bool> {
-        Ok(bridge.begin(op.take()?, self.live()?, future))
+    /// is cancelled.
+    fn start(
+        &self,
+        op: &Op,
+        bridge: &Bound<'_, Bridge>,
+        event_loop: &Bound<'_, PyAny>,
+        future: Py<PyAny>,
+    ) -> PyResult<()> {
+        let live = self.live()?;
+        Bridge::begin(bridge, event_loop, op.take()?, live, future)
     }
 
     /// Connections are let go when their last call is done.
@@ -78,8 +85,7 @@ impl Core {
             return Ok(live.clone());
         }
         let (address, space, timeout) = (self.address.clone(), self.space.clone(), self.timeout);
-        let make = move || Checkpoints::new(Link::new(address.clone(), timeout), space.clone());
-        let made = Arc::new(Live::new(Arc::new(make)));
+        let made = Arc::new(Live::new(address, space, timeout));
         // The parent's, after a fork: closing it here would say goodbye in the parent's name.
         std::mem::forget(live.replace(made.clone()));
         Ok(made)

@@ -1,13 +1,17 @@
 //! Connections of one process.
 //!
-//! Async calls share a connection, and one thread that drives it. A sync call has a lane to itself: a connection with a
-//! runtime that runs on the calling thread, so that no other thread has to be woken on the way. Lanes are kept and used
-//! again. Nothing of this survives a fork: the child notices by its process id, and leaves the parent's as it is.
+//! A sync call has a lane to itself: a connection that the calling thread waits on, so that no other thread has to be woken
+//! on the way. Lanes are kept and used again. Async calls have a connection for each event loop ([`crate::rail`]). What
+//! neither of them can do goes by the store, which connects in every way and repeats what was lost. Nothing of this survives
+//! a fork: the child notices by its process id, and leaves the parent's as it is.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchyard_checkpoints::{Checkpoints, Error};
+use switchyard_checkpoints::keys::Keyspace;
+use switchyard_checkpoints::wire::{Closer, Failure, Reply, Wire};
+use switchyard_checkpoints::{Address, Checkpoints, Error, Link};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::op::{Outcome, Task};
@@ -17,29 +21,65 @@ const IDLE_LANES_MAX: usize = 64;
 
 pub(crate) struct Live {
     pub(crate) pid: u32,
+    /// Not given to another one in this process.
+    pub(crate) id: u64,
+    pub(crate) timeout: Duration,
+    pub(crate) address: Address,
     pub(crate) store: Checkpoints,
-    make: Arc<dyn Fn() -> Checkpoints + Send + Sync>,
+    /// Whether the address can be reached by a [`Wire`], as far as is known.
+    is_plain: AtomicBool,
     lanes: Mutex<Vec<Lane>>,
+    rails: Mutex<Vec<Closer>>,
 }
 
 struct Lane {
     runtime: Runtime,
     store: Checkpoints,
+    wire: Option<Wire>,
 }
 
 impl Live {
-    pub(crate) fn new(make: Arc<dyn Fn() -> Checkpoints + Send + Sync>) -> Self {
-        Self { pid: std::process::id(), store: make(), make, lanes: Mutex::default() }
+    pub(crate) fn new(address: Address, space: Keyspace, timeout: Duration) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self {
+            pid: std::process::id(),
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            timeout,
+            is_plain: AtomicBool::new(Wire::is_for(&address)),
+            store: Checkpoints::new(Link::new(address.clone(), timeout), space),
+            address,
+            lanes: Mutex::default(),
+            rails: Mutex::default(),
+        }
+    }
+
+    /// What is to be sent over a wire to do this, if it can be done so.
+    pub(crate) fn request(&self, task: &Task) -> Option<Vec<u8>> {
+        if self.is_plain.load(Ordering::Relaxed) { task.request(self.store.space()) } else { None }
+    }
+
+    /// Remembers a failure that will not go away.
+    pub(crate) fn note(&self, failure: Failure) {
+        if failure == Failure::NotPlain {
+            self.is_plain.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// To be closed with this.
+    pub(crate) fn keep(&self, rail: Closer) {
+        let mut rails = self.rails.lock();
+        rails.retain(|each| !each.is_gone());
+        rails.push(rail);
     }
 
     /// On this thread, until it is done.
     pub(crate) fn wait(&self, task: Task) -> Result<Outcome, Error> {
         let idle = self.lanes.lock().pop();
-        let lane = match idle {
+        let mut lane = match idle {
             Some(lane) => lane,
             None => self.new_lane()?,
         };
-        let outcome = lane.runtime.block_on(task.run(&lane.store));
+        let outcome = lane.run(task, self);
         let mut lanes = self.lanes.lock();
         if lanes.len() < IDLE_LANES_MAX {
             lanes.push(lane);
@@ -50,7 +90,41 @@ impl Live {
     fn new_lane(&self) -> Result<Lane, Error> {
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(|error| cannot_start(&error))?;
-        Ok(Lane { runtime, store: (self.make)() })
+        let link = Link::new(self.address.clone(), self.timeout);
+        Ok(Lane { runtime, store: Checkpoints::new(link, self.store.space().clone()), wire: None })
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            self.rails.lock().iter().for_each(Closer::close);
+        }
+    }
+}
+
+impl Lane {
+    fn run(&mut self, task: Task, live: &Live) -> Result<Outcome, Error> {
+        if let Some(request) = live.request(&task) {
+            match self.exchange(&request, live) {
+                Ok(reply) => return task.answered(reply),
+                Err(Failure::Late) => return Err(live.store.late()),
+                Err(failure) => live.note(failure),
+            }
+        }
+        self.runtime.block_on(task.run(&self.store))
+    }
+
+    fn exchange(&mut self, request: &[u8], live: &Live) -> Result<Reply, Failure> {
+        let mut wire = match self.wire.take() {
+            Some(wire) => wire,
+            None => self.runtime.block_on(Wire::connect(&live.address))?,
+        };
+        let answer = wire.exchange(request, live.timeout);
+        if matches!(answer, Ok(_) | Err(Failure::Refused)) {
+            self.wire = Some(wire);
+        }
+        answer
     }
 }
 

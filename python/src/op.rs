@@ -3,8 +3,11 @@
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use switchyard_checkpoints::keys::Keyspace;
+use switchyard_checkpoints::wire::Reply;
 use switchyard_checkpoints::{
-    Checkpoints, DeltaHistory, Error, Page, Put, PutWrites, Seek, Stats, Stored, Strategy, ThreadInfo, Ttl,
+    Checkpoints, DeltaHistory, Error, Get, Page, Put, PutWrites, Seek, Stats, Stored, Strategy, ThreadInfo,
+    Ttl,
 };
 
 use crate::convert::{text, typed, version};
@@ -18,7 +21,7 @@ pub(crate) enum Task {
     Check,
     Put(Box<Put>),
     PutWrites(PutWrites),
-    Get { thread: String, ns: String, id: Option<String>, refresh_ms: Option<u64> },
+    Get(Get),
     Page(Seek),
     DeleteThread(String),
     DeleteForRuns(Vec<String>),
@@ -130,7 +133,7 @@ impl Op {
 
     #[staticmethod]
     fn get(thread: String, ns: String, id: Option<String>, refresh_ms: Option<u64>) -> Self {
-        Self::of(Task::Get { thread, ns, id, refresh_ms })
+        Self::of(Task::Get(Get { thread, ns, id, refresh_ms }))
     }
 
     #[staticmethod]
@@ -200,14 +203,31 @@ impl Op {
 }
 
 impl Task {
+    /// The one call that it is, if it is one: then it can be sent over a [`Wire`](switchyard_checkpoints::wire::Wire).
+    pub(crate) fn request(&self, space: &Keyspace) -> Option<Vec<u8>> {
+        match self {
+            Self::Put(put) => Some(put.request(space)),
+            Self::PutWrites(put) => Some(put.request(space)),
+            Self::Get(get) => Some(get.request(space)),
+            _ => None,
+        }
+    }
+
+    /// What the answer to its request says.
+    pub(crate) fn answered(&self, reply: Reply) -> Result<Outcome, Error> {
+        match self {
+            Self::Put(put) => put.answered(reply).map(|_| Outcome::Done),
+            Self::Get(get) => Ok(Outcome::Stored(get.answered(reply)?.map(Box::new))),
+            _ => Ok(Outcome::Done),
+        }
+    }
+
     pub(crate) async fn run(self, store: &Checkpoints) -> Result<Outcome, Error> {
         Ok(match self {
             Self::Check => store.check().await.map(|()| Outcome::Done)?,
             Self::Put(put) => store.put(&put).await.map(|_| Outcome::Done)?,
             Self::PutWrites(put) => store.put_writes(&put).await.map(|()| Outcome::Done)?,
-            Self::Get { thread, ns, id, refresh_ms } => {
-                Outcome::Stored(store.get(&thread, &ns, id.as_deref(), refresh_ms).await?.map(Box::new))
-            }
+            Self::Get(get) => Outcome::Stored(store.get(&get).await?.map(Box::new)),
             Self::Page(seek) => Outcome::Page(store.page(&seek).await?),
             Self::DeleteThread(thread) => Outcome::Whether(store.delete_thread(&thread).await?),
             Self::DeleteForRuns(runs) => Outcome::Count(store.delete_for_runs(&runs).await?),

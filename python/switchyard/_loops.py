@@ -18,6 +18,6 @@ def bridge_into(loop: asyncio.AbstractEventLoop) -> Bridge:
     bridge = _bridges.get(loop)
     if bridge is None:
         bridge = Bridge()
-        loop.add_reader(bridge.fileno(), bridge.drain)
+        loop.add_reader(bridge.fileno(), bridge.drain, loop)
         _bridges[loop] = bridge
     return bridge

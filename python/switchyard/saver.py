@@ -328,9 +328,7 @@ class RedisSaver(BaseCheckpointSaver[str]):
     def _do(self, op: Op) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        bridge = bridge_into(loop)
-        if self._core.start(op, bridge, future):
-            loop.call_soon(bridge.flush)
+        self._core.start(op, bridge_into(loop), loop, future)
         return future
 
     def _tuple(self, config: RunnableConfig, stored: Any) -> CheckpointTuple | None:

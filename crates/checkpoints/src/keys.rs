@@ -112,8 +112,25 @@ pub fn split_member(member: &str) -> Option<(String, u64, String)> {
 
 /// Everything that separates, that a pattern could take for its own, or that a terminal would not show.
 fn is_special(byte: u8) -> bool {
-    byte <= b' ' || byte == 0x7f || b"%/:{}#*?[]\\^\"'".contains(&byte)
+    SPECIAL[byte as usize]
 }
+
+const SPECIAL: [bool; 256] = {
+    let mut special = [false; 256];
+    let mut byte = 0;
+    while byte <= b' ' as usize {
+        special[byte] = true;
+        byte += 1;
+    }
+    special[0x7f] = true;
+    let others = b"%/:{}#*?[]\\^\"'";
+    let mut number = 0;
+    while number < others.len() {
+        special[others[number] as usize] = true;
+        number += 1;
+    }
+    special
+};
 
 pub fn escape(part: &str) -> Cow<'_, str> {
     if part.is_empty() {

@@ -4,6 +4,7 @@
 //! on one server or in a cluster. What LangGraph serialized is carried and not looked into ([`Typed`]).
 //!
 //! - [`address`], [`link`]: where Redis is, and the way there
+//! - [`wire`], [`vigil`]: a shorter way, for callers that have no time to lose
 //! - [`scripts`]: the Lua files; each begins with its contract
 //! - [`record`], [`writes`]: how a checkpoint and the writes of a task are stored
 //! - [`ops`]: one file for each thing that can be done
@@ -18,15 +19,20 @@ pub mod ops;
 mod pack;
 mod record;
 mod reply;
+mod resp;
 mod scripts;
 mod store;
 mod typed;
+pub mod vigil;
+pub mod wire;
 mod writes;
 
 pub use address::Address;
 pub use error::Error;
 pub use link::Link;
-pub use ops::{DeltaHistory, Listed, Page, Put, PutWrites, Seek, Stats, Stored, Strategy, ThreadInfo, Ttl};
+pub use ops::{
+    DeltaHistory, Get, Listed, Page, Put, PutWrites, Seek, Stats, Stored, Strategy, ThreadInfo, Ttl,
+};
 pub use store::Checkpoints;
 pub use typed::Typed;
 pub use writes::{Write, index_of};

@@ -23,6 +23,8 @@ use crate::scripts::Script;
 /// How long it takes to give up: a call has this many attempts, with pauses between them.
 const PAUSES_MS: [u64; 3] = [20, 100, 400];
 
+pub(crate) const LATE: &str = "no answer in time";
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Cheap to clone; clones share a connection.
@@ -203,7 +205,7 @@ impl Link {
         if is_server && !is_passing(&error) {
             return Error::Refused { address, reason: error.to_string() };
         }
-        let reason = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
+        let reason = if error.is_timeout() { LATE.to_owned() } else { error.to_string() };
         Error::Unavailable { address, reason }
     }
 }

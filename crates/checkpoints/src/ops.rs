@@ -13,7 +13,7 @@ mod threads;
 mod ttl;
 
 pub use delta::DeltaHistory;
-pub use get::Stored;
+pub use get::{Get, Stored};
 pub use list::{Listed, Page, Seek};
 pub use prune::Strategy;
 pub use put::Put;

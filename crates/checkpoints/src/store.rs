@@ -7,7 +7,7 @@ use redis::{Cmd, Value};
 use crate::address::Address;
 use crate::error::Error;
 use crate::keys::Keyspace;
-use crate::link::Link;
+use crate::link::{self, Link};
 use crate::reply;
 
 /// How long an answer may take, unless something else is said. Values may be large.
@@ -33,6 +33,16 @@ impl Checkpoints {
 
     pub fn address(&self) -> &Address {
         self.link.address()
+    }
+
+    /// What to say when an answer does not come.
+    pub fn late(&self) -> Error {
+        let address = self.address().to_string();
+        Error::Unavailable { address, reason: link::LATE.to_owned() }
+    }
+
+    pub fn space(&self) -> &Keyspace {
+        &self.space
     }
 
     /// Whether Redis is there, and new enough.

@@ -1,52 +1,19 @@
 //! Every form in which threads were ever stored can still be read, and today's is the newest of them.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
-use switchyard_checkpoints::{Checkpoints, Put, PutWrites, Stored, keys};
+use switchyard_checkpoints::{Checkpoints, Get, Put, PutWrites, Stored, keys};
+use switchyard_test_servers::redis::Redis;
 
 /// Changed together with `keys::FORMAT`; older files are never edited.
 const NEWEST: &str = include_str!("golden/format-1.json");
 
-struct Redis {
-    process: Child,
-    url: String,
-    _folder: tempfile::TempDir,
-}
-
-impl Redis {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-        let process = Command::new("redis-server")
-            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--dir"])
-            .arg(folder.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { process, url: format!("redis://127.0.0.1:{port}"), _folder: folder }
-    }
-
-    async fn connect(&self) -> (Checkpoints, MultiplexedConnection) {
-        let store = Checkpoints::open(&self.url, "golden").unwrap();
-        // The server may still be starting.
-        while store.check().await.is_err() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let client = redis::Client::open(self.url.as_str()).unwrap();
-        (store, client.get_multiplexed_async_connection().await.unwrap())
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+async fn connect(redis: &Redis) -> (Checkpoints, MultiplexedConnection) {
+    let client = redis::Client::open(redis.url()).unwrap();
+    let store = Checkpoints::open(&redis.url(), "golden").unwrap();
+    (store, client.get_multiplexed_async_connection().await.unwrap())
 }
 
 /// Something of everything.
@@ -176,7 +143,13 @@ async fn restore(connection: &mut MultiplexedConnection, golden: &Value) {
 
 async fn check(store: &Checkpoints) {
     let get = async |ns: &str, id: Option<&str>| -> Stored {
-        store.get("user:1", ns, id, None).await.unwrap().unwrap()
+        let get = Get {
+            thread: "user:1".to_owned(),
+            ns: ns.to_owned(),
+            id: id.map(ToOwned::to_owned),
+            refresh_ms: None,
+        };
+        store.get(&get).await.unwrap().unwrap()
     };
     let newest = get("", None).await;
     assert_eq!((newest.id.as_str(), newest.seq, newest.parent.as_deref()), ("c2", 2, Some("c1")));
@@ -197,7 +170,7 @@ async fn check(store: &Checkpoints) {
 #[tokio::test]
 async fn what_is_stored_today_is_the_newest_file() {
     let redis = Redis::start();
-    let (store, mut connection) = redis.connect().await;
+    let (store, mut connection) = connect(&redis).await;
     fill(&store).await;
     let found = stored(&mut connection).await;
     let golden: Value = serde_json::from_str(NEWEST).unwrap();
@@ -209,7 +182,7 @@ async fn what_is_stored_today_is_the_newest_file() {
 async fn every_file_can_be_read() {
     for golden in [NEWEST] {
         let redis = Redis::start();
-        let (store, mut connection) = redis.connect().await;
+        let (store, mut connection) = connect(&redis).await;
         restore(&mut connection, &serde_json::from_str(golden).unwrap()).await;
         check(&store).await;
         // And written to.

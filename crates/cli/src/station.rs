@@ -7,6 +7,7 @@ use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
 use switchyard_cas_objects::ObjectCas;
 use switchyard_distributed::{ArchiveAt, Distributed, Options};
 use switchyard_embedded::Embedded;
+use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{ApiKeys, Engine, Handlers, Recovered, WorkerSettings};
 use switchyard_store::SystemClock;
@@ -124,6 +125,7 @@ async fn open_shared(settings: &Settings, redis: RedisSettings, part: Part) -> R
         allow_commands: settings.allow_commands,
         handlers: Handlers::with_builtins(),
         retention: settings.retention(),
+        plain: PlainSettings { lease: settings.plain_lease },
         observe: observe::observe(settings)?,
     };
     Ok(Distributed::open(options).await?)
@@ -147,7 +149,8 @@ fn redis(settings: &Settings) -> Result<Option<RedisSettings>, Failure> {
     match &settings.redis {
         Some(url) => {
             let prefix = settings.redis_prefix.clone().unwrap_or_default();
-            Ok(Some(RedisSettings { prefix, ..RedisSettings::new(url.reveal()) }))
+            let limits = store::limits(settings);
+            Ok(Some(RedisSettings { prefix, limits, ..RedisSettings::new(url.reveal()) }))
         }
         None if settings.postgres.is_some() => {
             Err(Failure::usage("a Postgres is named, and no Redis for what is in flight")

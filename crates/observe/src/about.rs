@@ -66,6 +66,8 @@ metrics! {
     HTTP_DURATION = Histogram "http_request_duration_seconds" ["route", "method"] "From request to the head of its answer";
     TASKS_CLAIMED = Counter "tasks_claimed" [] "Tasks handed to workers over HTTP";
     TASKS_SETTLED = Counter "tasks_settled" ["outcome"] "What workers over HTTP said, and whether it counted";
+    SIGNALS = Counter "signals" ["outcome"]
+        "What plain Redis workers signalled: applied, stale (it said nothing new, or came too late), malformed";
     SPANS_EXPORTED = Counter "spans_exported" [] "Spans that the collector took";
     SPANS_DROPPED = Counter "spans_dropped" [] "Spans given up: the collector did not take them, or too many waited";
 }

@@ -51,6 +51,7 @@ pub struct Metrics {
     request_duration: Histograms<RouteLabels>,
     tasks_claimed: Counter,
     tasks_settled: Family<OutcomeLabels, Counter>,
+    signals: Family<OutcomeLabels, Counter>,
     pub(crate) spans_exported: Counter,
     pub(crate) spans_dropped: Counter,
     shown: Shown,
@@ -178,6 +179,7 @@ impl Default for Metrics {
             request_duration: histograms(r, about::HTTP_DURATION, &SHORT),
             tasks_claimed: register(r, about::TASKS_CLAIMED, Counter::default()),
             tasks_settled: register(r, about::TASKS_SETTLED, Family::default()),
+            signals: register(r, about::SIGNALS, Family::default()),
             spans_exported: register(r, about::SPANS_EXPORTED, Counter::default()),
             spans_dropped: register(r, about::SPANS_DROPPED, Counter::default()),
             shown: Shown {
@@ -289,6 +291,11 @@ impl Metrics {
     /// What a worker over HTTP said about one.
     pub fn settled(&self, outcome: &'static str) {
         self.tasks_settled.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+
+    /// What became of a signal of a plain worker.
+    pub fn signalled(&self, outcome: &'static str) {
+        self.signals.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
     /// The page that Prometheus reads; without what only the store knows, if it does not answer.

@@ -70,6 +70,13 @@ settings! {
         env: "SWITCHYARD_REDIS_PREFIX"
     };
 
+    /// The namespace that `switchyard checkpoints` looks into, which is the one of the savers.
+    checkpoints_namespace: String = {
+        key: "checkpoints.namespace",
+        env: "CHECKPOINTER_NAMESPACE",
+        default: Some("default")
+    };
+
     /// The Postgres that history is kept in, instead of the data folder: `postgres://user:password@host/database`.
     ///
     /// Besides what Postgres knows, the URL takes `schema` (`switchyard` if not given). `sslmode` (`disable`, `prefer`,
@@ -192,6 +199,24 @@ settings! {
         default: Some("30s"),
         min: Some("1s"),
         max: Some("1h")
+    };
+
+    /// How many workers a task may take down with it before it is given up, as a dead letter.
+    worker_deliveries: NonZeroUsize = {
+        key: "worker.deliveries",
+        env: "SWITCHYARD_WORKER_DELIVERIES",
+        default: Some("10"),
+        min: Some("1"),
+        max: Some("1000")
+    };
+
+    /// How long a task that a plain Redis worker has read is its own without a sign of life. Then it is queued again.
+    plain_lease: Duration = {
+        key: "plain.lease",
+        env: "SWITCHYARD_PLAIN_LEASE",
+        default: Some("1m"),
+        min: Some("1s"),
+        max: Some("24h")
     };
 
     /// Let `command` nodes run programs on this machine.

@@ -18,6 +18,7 @@ mod keys;
 mod link;
 mod listen;
 mod moments;
+mod plain;
 mod rare;
 mod record;
 mod recover;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{ClaimRef, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want};
@@ -66,6 +67,9 @@ pub struct RedisStore {
     pub(crate) on_duty: AtomicBool,
     pub(crate) observe: Observe,
     pub(crate) name: String,
+    /// Stands in Redis for as long as the signals that this process took are its own.
+    pub(crate) mark: Mutex<String>,
+    pub(crate) waiting_for_signals: Turns<Option<MultiplexedConnection>>,
     pub(crate) waiters: Arc<Waiters>,
     clock: Option<Arc<dyn Clock>>,
     listening: AbortHandle,
@@ -90,10 +94,12 @@ impl RedisStore {
         let keys = Keys::new(&settings.prefix, 0, 1);
         let waiters = Arc::new(Waiters::default());
         let listener = Listener::new(client.clone(), keys.clone(), archive.clone(), waiters.clone());
-        Ok(Self {
+        let store = Self {
             graphs: Graphs::new(client.clone(), keys.clone()),
             listening: tokio::spawn(listener.listen_forever()).abort_handle(),
             name: format!("{:016x}", rand::random::<u64>()),
+            mark: Mutex::default(),
+            waiting_for_signals: Turns::default(),
             on: Mutex::new(HashMap::new()),
             turns: Turns::new(()),
             shipping: Turns::new(()),
@@ -107,7 +113,9 @@ impl RedisStore {
             keys,
             archive,
             waiters,
-        })
+        };
+        store.make_groups().await?;
+        Ok(store)
     }
 
     pub fn keys(&self) -> &Keys {
@@ -267,7 +275,11 @@ impl HotStore for RedisStore {
     }
 
     async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
-        self.depths().await
+        self.look_at_queues().await
+    }
+
+    async fn signal_again(&self, signal: &str) -> Result<(), StoreError> {
+        self.push_again(signal).await
     }
 
     async fn size(&self) -> Result<Size, StoreError> {

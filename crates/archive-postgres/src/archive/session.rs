@@ -28,6 +28,8 @@ pub(super) struct Session {
     withdraw: Statement,
     ask: Statement,
     hold: Statement,
+    revive: Statement,
+    bury: Statement,
 }
 
 /// Why something could not be done here.
@@ -64,12 +66,14 @@ impl Session {
             c.prepare(sql::MOVE_RUNS),
             c.prepare(sql::TURN_RUNS),
         )?;
-        let (add_events, decide, withdraw, ask, hold) = futures::try_join!(
+        let (add_events, decide, withdraw, ask, hold, revive, bury) = futures::try_join!(
             c.prepare(sql::ADD_EVENTS),
             c.prepare(sql::DECIDE),
             c.prepare(sql::WITHDRAW),
             c.prepare(sql::ASK),
             c.prepare(sql::HOLD),
+            c.prepare(sql::REVIVE),
+            c.prepare(sql::BURY),
         )?;
         Ok(Self {
             client,
@@ -84,6 +88,8 @@ impl Session {
             withdraw,
             ask,
             hold,
+            revive,
+            bury,
         })
     }
 
@@ -163,6 +169,8 @@ impl Session {
             self.withdraw(group),
             self.ask(group),
             self.hold(group),
+            self.revive(group),
+            self.bury(group),
             self.client.batch_execute("COMMIT"),
         )?;
         Ok(())

@@ -9,6 +9,7 @@ use crate::reply;
 use crate::scripts;
 use crate::store::Checkpoints;
 use crate::typed::Typed;
+use crate::wire::Reply;
 use crate::writes::{self, Write};
 
 /// A checkpoint as it was stored.
@@ -31,44 +32,47 @@ pub struct Stored {
     pub writes: Vec<Write>,
 }
 
+/// A checkpoint to be read.
+#[derive(Clone, Debug)]
+pub struct Get {
+    pub thread: String,
+    pub ns: String,
+    /// Without it, the newest of its namespace.
+    pub id: Option<String>,
+    /// Gives the thread that long to live from now on, unless it has a TTL of its own.
+    pub refresh_ms: Option<u64>,
+}
+
+impl Get {
+    /// The one call that it is, as the server takes it.
+    pub fn request(&self, space: &Keyspace) -> Vec<u8> {
+        self.call(space).get_packed_command()
+    }
+
+    pub fn answered(&self, reply: Reply) -> Result<Option<Stored>, Error> {
+        if reply.0 == Value::Nil {
+            return Ok(None);
+        }
+        let stored = unpack(&self.thread, &self.ns, reply.0);
+        stored.map(Some).ok_or_else(|| Error::corrupt(&self.thread, "a checkpoint cannot be read"))
+    }
+
+    pub(super) fn call(&self, space: &Keyspace) -> Cmd {
+        let mut call = scripts::GET_TUPLE.call(&space.thread(&self.thread));
+        match self.refresh_ms {
+            Some(ttl_ms) => call.arg(ttl_ms),
+            None => call.arg(-1),
+        };
+        call.arg(keys::namespace_prefix(&self.ns));
+        call.arg(self.id.as_deref().map(keys::escape).unwrap_or_default().as_bytes());
+        call
+    }
+}
+
 impl Checkpoints {
-    /// A checkpoint, or the newest of its namespace. `refresh_ms` gives the thread that long to live from now on, unless
-    /// it has a TTL of its own.
-    pub async fn get(
-        &self,
-        thread: &str,
-        ns: &str,
-        id: Option<&str>,
-        refresh_ms: Option<u64>,
-    ) -> Result<Option<Stored>, Error> {
-        let answer = self.send(thread, &call(&self.space, thread, ns, id, refresh_ms)).await?;
-        read(thread, ns, answer)
+    pub async fn get(&self, get: &Get) -> Result<Option<Stored>, Error> {
+        get.answered(Reply(self.send(&get.thread, &get.call(&self.space)).await?))
     }
-}
-
-pub(super) fn call(
-    space: &Keyspace,
-    thread: &str,
-    ns: &str,
-    id: Option<&str>,
-    refresh_ms: Option<u64>,
-) -> Cmd {
-    let mut call = scripts::GET_TUPLE.call(&space.thread(thread));
-    match refresh_ms {
-        Some(ttl_ms) => call.arg(ttl_ms),
-        None => call.arg(-1),
-    };
-    call.arg(keys::namespace_prefix(ns));
-    call.arg(id.map(|id| keys::escape(id).into_owned()).unwrap_or_default());
-    call
-}
-
-pub(super) fn read(thread: &str, ns: &str, answer: Value) -> Result<Option<Stored>, Error> {
-    if answer == Value::Nil {
-        return Ok(None);
-    }
-    let stored = unpack(thread, ns, answer);
-    stored.map(Some).ok_or_else(|| Error::corrupt(thread, "a checkpoint cannot be read"))
 }
 
 fn unpack(thread: &str, ns: &str, answer: Value) -> Option<Stored> {

@@ -4,10 +4,11 @@ use redis::Cmd;
 
 use crate::error::Error;
 use crate::keys;
-use crate::ops::get::{self, Stored};
+use crate::ops::get::{self, Get, Stored};
 use crate::record::Record;
 use crate::reply;
 use crate::store::Checkpoints;
+use crate::wire::Reply;
 
 /// Which checkpoints of a thread.
 #[derive(Clone, Debug, Default)]
@@ -134,14 +135,16 @@ impl Checkpoints {
     }
 
     async fn load(&self, thread: &str, listed: Vec<Listed>) -> Result<Vec<Stored>, Error> {
-        let calls: Vec<Cmd> = listed
-            .iter()
-            .map(|each| get::call(&self.space, thread, &each.ns, Some(&each.id), None))
+        let (thread, refresh_ms) = (thread.to_owned(), None);
+        let gets: Vec<Get> = listed
+            .into_iter()
+            .map(|each| Get { thread: thread.clone(), ns: each.ns, id: Some(each.id), refresh_ms })
             .collect();
-        let answers = if calls.is_empty() { Vec::new() } else { self.send_all(thread, &calls).await? };
-        let mut loaded = Vec::with_capacity(listed.len());
-        for (each, answer) in listed.iter().zip(answers) {
-            loaded.extend(get::read(thread, &each.ns, answer)?);
+        let calls: Vec<Cmd> = gets.iter().map(|get| get.call(&self.space)).collect();
+        let answers = if calls.is_empty() { Vec::new() } else { self.send_all(&thread, &calls).await? };
+        let mut loaded = Vec::with_capacity(gets.len());
+        for (get, answer) in gets.iter().zip(answers) {
+            loaded.extend(get.answered(Reply(answer))?);
         }
         Ok(loaded)
     }

@@ -9,6 +9,7 @@ use crate::reply;
 use crate::scripts;
 use crate::store::Checkpoints;
 use crate::typed::Typed;
+use crate::wire::Reply;
 
 /// A checkpoint to be stored.
 #[derive(Clone, Debug)]
@@ -71,6 +72,17 @@ impl Put {
         self.emptied.push(keys::blob_ref(channel, version));
     }
 
+    /// The one call that it is, as the server takes it.
+    pub fn request(&self, space: &Keyspace) -> Vec<u8> {
+        self.call(space).get_packed_command()
+    }
+
+    /// The new checkpoint's place in the order of the thread.
+    pub fn answered(&self, reply: Reply) -> Result<u64, Error> {
+        let seq = reply::integer(&reply.0).and_then(|seq| u64::try_from(seq).ok());
+        seq.ok_or_else(|| Error::corrupt(&self.thread, "the new checkpoint has no place in the order"))
+    }
+
     pub(crate) fn call(&self, space: &Keyspace) -> Cmd {
         let prefix = keys::namespace_prefix(&self.ns);
         let draft = Draft {
@@ -97,8 +109,6 @@ impl Put {
 impl Checkpoints {
     /// Stores a checkpoint and its new values at once; its place in the order of the thread.
     pub async fn put(&self, put: &Put) -> Result<u64, Error> {
-        let answer = self.send(&put.thread, &put.call(&self.space)).await?;
-        let seq = reply::integer(&answer).and_then(|seq| u64::try_from(seq).ok());
-        seq.ok_or_else(|| Error::corrupt(&put.thread, "the new checkpoint has no place in the order"))
+        put.answered(Reply(self.send(&put.thread, &put.call(&self.space)).await?))
     }
 }

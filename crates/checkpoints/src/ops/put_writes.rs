@@ -39,6 +39,11 @@ impl PutWrites {
         self.values.push((channel.to_owned(), Typed::encode(format, bytes)));
     }
 
+    /// The one call that it is, as the server takes it. Any answer will do.
+    pub fn request(&self, space: &Keyspace) -> Vec<u8> {
+        self.call(space).get_packed_command()
+    }
+
     pub(crate) fn call(&self, space: &Keyspace) -> Cmd {
         let [ns, checkpoint, task] = [&self.ns, &self.checkpoint, &self.task].map(|part| keys::escape(part));
         let mut call = scripts::PUT_WRITES.call(&space.thread(&self.thread));

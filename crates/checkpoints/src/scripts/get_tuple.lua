@@ -9,4 +9,5 @@ if id == '' then id = latest(ARGV[2]) end
 local record = id and redis.call('HGET', DATA, ARGV[2] .. id)
 if not record then return false end
 if ARGV[1] ~= '-1' then keep(own, ARGV[1]) end
-return { id, record, blobs(ARGV[2], header(record).refs), writes(ARGV[2] .. id) }
+local refs = select(7, cmsgpack.unpack_limit(record, 6))
+return { id, record, blobs(ARGV[2], refs), writes(ARGV[2] .. id) }

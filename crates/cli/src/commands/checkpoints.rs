@@ -10,6 +10,9 @@ use switchyard_checkpoints::{Checkpoints, ThreadInfo};
 use switchyard_lang::duration::HumanDuration;
 
 use crate::errors::Failure;
+use crate::settings::Settings;
+
+const URL_DEFAULT: &str = "redis://127.0.0.1:6379";
 
 /// Look after LangGraph's checkpoints in Redis
 #[derive(Debug, clap::Subcommand)]
@@ -24,19 +27,14 @@ pub(crate) enum Command {
 /// Where the checkpoints are
 #[derive(Debug, clap::Args)]
 struct Place {
-    /// Where Redis is: redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://
-    #[arg(
-        long,
-        env = "REDIS_URL",
-        hide_env_values = true,
-        value_name = "URL",
-        default_value = "redis://127.0.0.1:6379"
-    )]
-    redis: String,
+    /// Where Redis is: redis://, rediss://, unix://, redis+cluster:// or redis+sentinel:// [env: REDIS_URL] [default:
+    /// redis://127.0.0.1:6379]
+    #[arg(long, value_name = "URL")]
+    redis: Option<String>,
 
-    /// The namespace of the saver
-    #[arg(long, env = "CHECKPOINTER_NAMESPACE", value_name = "NAME", default_value = "default")]
-    namespace: String,
+    /// The namespace of the saver [env: CHECKPOINTER_NAMESPACE] [default: default]
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
 }
 
 /// Which threads
@@ -51,19 +49,22 @@ struct Which {
     older_than: Option<HumanDuration>,
 }
 
-pub(crate) async fn execute(command: Command) -> Result<(), Failure> {
+pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
-        Command::List(args) => list::execute(&args).await,
-        Command::Show(args) => show::execute(&args).await,
-        Command::Export(args) => export::execute(&args).await,
-        Command::Purge(args) => purge::execute(&args).await,
-        Command::Stats(args) => stats::execute(&args).await,
+        Command::List(args) => list::execute(&args, settings).await,
+        Command::Show(args) => show::execute(&args, settings).await,
+        Command::Export(args) => export::execute(&args, settings).await,
+        Command::Purge(args) => purge::execute(&args, settings).await,
+        Command::Stats(args) => stats::execute(&args, settings).await,
     }
 }
 
 impl Place {
-    fn open(&self) -> Result<Checkpoints, Failure> {
-        Ok(Checkpoints::open(&self.redis, &self.namespace)?)
+    fn open(&self, settings: &Settings) -> Result<Checkpoints, Failure> {
+        let set = settings.redis.as_ref().map(|url| url.reveal());
+        let url = self.redis.as_deref().or(set).unwrap_or(URL_DEFAULT);
+        let namespace = self.namespace.as_deref().unwrap_or(&settings.checkpoints_namespace);
+        Ok(Checkpoints::open(url, namespace)?)
     }
 }
 

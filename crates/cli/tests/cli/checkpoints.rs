@@ -1,39 +1,9 @@
 //! `switchyard checkpoints …`, on a Redis of its own.
 
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-
 use switchyard_checkpoints::{Checkpoints, Put, PutWrites, keys};
+use switchyard_test_servers::redis::Redis;
 
 use crate::harness::{Yard, assert_transcript};
-
-struct Redis {
-    process: Child,
-    url: String,
-    _folder: tempfile::TempDir,
-}
-
-impl Redis {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-        let process = Command::new("redis-server")
-            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--dir"])
-            .arg(folder.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { process, url: format!("redis://127.0.0.1:{port}"), _folder: folder }
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// `{"step": 1, "source": "loop"}` as LangGraph's serializer writes it, with another step.
 fn metadata(step: u8) -> Vec<u8> {
@@ -41,11 +11,7 @@ fn metadata(step: u8) -> Vec<u8> {
 }
 
 async fn filled(redis: &Redis) -> Checkpoints {
-    let store = Checkpoints::open(&redis.url, "default").unwrap();
-    // The server may still be starting.
-    while store.check().await.is_err() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let store = Checkpoints::open(&redis.url(), "default").unwrap();
     for (thread, count) in [("ada", 3_u8), ("bob:1", 1)] {
         for step in 0..count {
             let mut put = Put::new(thread, "", &format!("c{step}"));
@@ -70,7 +36,7 @@ async fn checkpoints_are_listed_shown_and_exported() {
     let redis = Redis::start();
     filled(&redis).await;
     let yard = Yard::new();
-    let run = |words: &[&str]| yard.transcript(&[words, &["--redis", &redis.url]].concat());
+    let run = |words: &[&str]| yard.transcript(&[words, &["--redis", &redis.url()]].concat());
     assert_transcript!(run(&["checkpoints", "list"]), @r#"
         exit 0
         --- stdout
@@ -152,7 +118,7 @@ async fn checkpoints_are_purged() {
     let redis = Redis::start();
     let store = filled(&redis).await;
     let yard = Yard::new();
-    let run = |words: &[&str]| yard.transcript(&[words, &["--redis", &redis.url]].concat());
+    let run = |words: &[&str]| yard.transcript(&[words, &["--redis", &redis.url()]].concat());
     assert_transcript!(run(&["checkpoints", "purge"]), @r#"
         exit 2
         --- stdout
@@ -203,7 +169,7 @@ async fn figures_are_shown() {
     let store = filled(&redis).await;
     store.set_ttl("ada", switchyard_checkpoints::Ttl::Own { ttl_ms: 3_600_000 }).await.unwrap();
     let yard = Yard::new();
-    let stats = yard.json(&["checkpoints", "stats", "--json", "--redis", &redis.url]);
+    let stats = yard.json(&["checkpoints", "stats", "--json", "--redis", &redis.url()]);
     assert_eq!(stats["threads"], 2);
     assert_eq!(stats["checkpoints"], 4);
     assert_eq!(stats["values"], 4);
@@ -211,7 +177,7 @@ async fn figures_are_shown() {
     assert_eq!((&stats["threads_with_ttl"], &stats["threads_without_ttl"]), (&1.into(), &1.into()));
     assert_eq!(stats["threads_with_uneven_ttl"], 0);
     assert_eq!(stats["largest_thread"], "ada");
-    let shown = yard.transcript(&["checkpoints", "stats", "--redis", &redis.url]);
+    let shown = yard.transcript(&["checkpoints", "stats", "--redis", &redis.url()]);
     assert!(shown.contains("checkpoints     4"), "{shown}");
 }
 

@@ -5,7 +5,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use switchyard_observe::{Behind, Gauges};
-use switchyard_store::{HotStore, StoreError};
+use switchyard_store::{HotStore, PRIORITIES, StoreError};
 
 use crate::ServerState;
 use crate::api::Api;
@@ -33,8 +33,8 @@ async fn metrics_page(State(state): State<ServerState>) -> Response {
 async fn gauges(hot: &dyn HotStore) -> Result<Gauges, StoreError> {
     let (size, queues, unarchived) = (hot.size().await?, hot.queues().await?, hot.unarchived().await?);
     let depths = queues.iter().flat_map(|depth| {
-        [("high", depth.high), ("normal", depth.normal), ("low", depth.low)]
-            .map(|(priority, count)| (depth.queue.clone(), priority, count))
+        let lanes = PRIORITIES.iter().zip(depth.lanes);
+        lanes.map(|(priority, lane)| (depth.queue.clone(), *priority, lane.waiting))
     });
     let behind =
         unarchived.map(|unarchived| Behind { changes: unarchived.changes, oldest: unarchived.oldest });

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod control;
+mod dead_letters;
 mod events;
 mod health;
 mod keys;
@@ -35,6 +36,7 @@ pub(crate) fn api() -> Api {
     schedules::register(&mut api);
     tasks::register(&mut api);
     queues::register(&mut api);
+    dead_letters::register(&mut api);
     keys::register(&mut api);
     server::register(&mut api);
     health::register(&mut api);

@@ -61,3 +61,11 @@ pub(super) const ASK: &str = "INSERT INTO approvals (id, run, node, status, appr
 pub(super) const HOLD: &str =
     "INSERT INTO payload_refs (hash, holder) SELECT * FROM unnest($1::text[], $2::text[])
     ON CONFLICT (hash, holder) DO UPDATE SET released_at = NULL";
+
+pub(super) const REVIVE: &str =
+    "DELETE FROM dead_letters USING unnest($1::text[], $2::text[]) AS over (run, node)
+    WHERE dead_letters.run = over.run AND dead_letters.node = over.node";
+
+pub(super) const BURY: &str = "INSERT INTO dead_letters (id, kind, run, node, seq, reason, at)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[])
+    ON CONFLICT (id) DO NOTHING";

@@ -162,6 +162,31 @@ impl Session {
         self.client.execute(&self.ask, &params).await.map(drop)
     }
 
+    pub(super) async fn revive(&self, group: &Group<'_>) -> Result<(), Error> {
+        if group.dead.revived.is_empty() {
+            return Ok(());
+        }
+        let (runs, nodes): (Vec<_>, Vec<_>) =
+            group.dead.revived.iter().map(|(run, node)| (run.to_string(), text::stored(node))).unzip();
+        self.client.execute(&self.revive, &[&runs, &nodes]).await.map(drop)
+    }
+
+    pub(super) async fn bury(&self, group: &Group<'_>) -> Result<(), Error> {
+        let buried = &group.dead.buried;
+        if buried.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = buried.iter().map(|letter| &*letter.id).collect();
+        let kinds: Vec<_> = buried.iter().map(|letter| letter.kind.as_str()).collect();
+        let runs: Vec<_> = buried.iter().map(|letter| letter.run_id.map(|run| run.to_string())).collect();
+        let nodes: Vec<_> = buried.iter().map(|letter| letter.node.as_deref().map(text::stored)).collect();
+        let seqs: Vec<_> = buried.iter().map(|letter| letter.seq.map(u64::cast_signed)).collect();
+        let reasons: Vec<_> = buried.iter().map(|letter| text::stored(&letter.reason)).collect();
+        let moments: Vec<_> = buried.iter().map(|letter| letter.at.as_millis()).collect();
+        let params: [Param<'_>; 7] = [&ids, &kinds, &runs, &nodes, &seqs, &reasons, &moments];
+        self.client.execute(&self.bury, &params).await.map(drop)
+    }
+
     pub(super) async fn hold(&self, group: &Group<'_>) -> Result<(), Error> {
         if group.payloads.is_empty() {
             return Ok(());

@@ -4,15 +4,23 @@ local function header(record)
   return { seq = seq, at = at, parent = parent, run = run, delta = delta, refs = refs }
 end
 
--- The values of a checkpoint, in the order of its refs; false where there is none.
-local function blobs(prefix, refs)
+-- The values of these fields of a hash, in their order; false where there is none.
+local function values_of(key, fields)
+  -- Nearly always one call will do, and its answer is returned as it is.
+  if #fields == 0 then return {} end
+  if #fields <= 1000 then return redis.call('HMGET', key, unpack(fields)) end
   local values = {}
-  in_pieces(refs, 1000, function(first, last)
-    local fields = {}
-    for i = first, last do fields[#fields + 1] = prefix .. refs[i] end
-    for _, value in ipairs(redis.call('HMGET', BLOBS, unpack(fields))) do values[#values + 1] = value end
+  in_pieces(fields, 1000, function(first, last)
+    for _, value in ipairs(redis.call('HMGET', key, unpack(fields, first, last))) do values[#values + 1] = value end
   end)
   return values
+end
+
+-- The values of a checkpoint, in the order of its refs; false where there is none.
+local function blobs(prefix, refs)
+  local fields = {}
+  for i = 1, #refs do fields[i] = prefix .. refs[i] end
+  return values_of(BLOBS, fields)
 end
 
 -- The fields of all writes of a checkpoint.
@@ -23,13 +31,10 @@ end
 -- Field and value of all writes of a checkpoint, one after the other.
 local function writes(checkpoint)
   local fields, found = write_fields(checkpoint), {}
-  in_pieces(fields, 1000, function(first, last)
-    local values = redis.call('HMGET', WRITES, unpack(fields, first, last))
-    for i, value in ipairs(values) do
-      found[#found + 1] = fields[first + i - 1]
-      found[#found + 1] = value
-    end
-  end)
+  for i, value in ipairs(values_of(WRITES, fields)) do
+    found[2 * i - 1] = fields[i]
+    found[2 * i] = value
+  end
   return found
 end
 

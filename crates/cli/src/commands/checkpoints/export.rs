@@ -5,6 +5,7 @@ use switchyard_checkpoints::{Seek, audit};
 use super::{Place, Which, counted};
 use crate::errors::Failure;
 use crate::output;
+use crate::settings::Settings;
 
 /// Print checkpoints with their values and pending writes as JSON lines, for audit
 ///
@@ -26,8 +27,8 @@ pub(crate) struct Args {
 /// Checkpoints that are held at a time.
 const PAGE: usize = 50;
 
-pub(crate) async fn execute(args: &Args) -> Result<(), Failure> {
-    let store = args.place.open()?;
+pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
+    let store = args.place.open(settings)?;
     let mut count = 0_u64;
     let threads = args.which.threads(&store).await?;
     for info in &threads {

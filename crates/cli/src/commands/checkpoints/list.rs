@@ -10,6 +10,7 @@ use switchyard_lang::duration::HumanDuration;
 use super::{Place, Which, size};
 use crate::errors::Failure;
 use crate::output;
+use crate::settings::Settings;
 
 /// List threads, or with --thread the checkpoints of a thread; newest first
 #[derive(Debug, clap::Args)]
@@ -36,8 +37,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn execute(args: &Args) -> Result<(), Failure> {
-    let store = args.place.open()?;
+pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
+    let store = args.place.open(settings)?;
     let mut threads = args.which.threads(&store).await?;
     if !args.which.threads.is_empty() {
         return checkpoints(args, &store, &threads).await;

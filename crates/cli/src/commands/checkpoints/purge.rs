@@ -6,6 +6,7 @@ use switchyard_checkpoints::{Checkpoints, Strategy};
 use super::{Place, Which, counted};
 use crate::errors::Failure;
 use crate::output;
+use crate::settings::Settings;
 
 /// Delete threads, or all but the newest of their checkpoints
 ///
@@ -38,11 +39,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn execute(args: &Args) -> Result<(), Failure> {
+pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
     if !args.all && args.which.threads.is_empty() && args.which.older_than.is_none() {
         return Err(Failure::usage("which threads? say --thread ID, --older-than DURATION or --all"));
     }
-    let store = args.place.open()?;
+    let store = args.place.open(settings)?;
     // Before the threads are looked at: what is written from here on is younger.
     let cutoff_ms = args.which.cutoff_ms(&store).await?;
     let (mut purged, mut removed) = (Vec::new(), 0);

@@ -1,11 +1,12 @@
 //! `switchyard checkpoints show`
 
-use switchyard_checkpoints::{Stored, audit};
+use switchyard_checkpoints::{Get, Stored, audit};
 use switchyard_core::Timestamp;
 
 use super::{Place, size, unknown_thread};
 use crate::errors::Failure;
 use crate::output;
+use crate::settings::Settings;
 
 /// Show a checkpoint: the newest of a thread, or one by its id
 #[derive(Debug, clap::Args)]
@@ -29,9 +30,15 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn execute(args: &Args) -> Result<(), Failure> {
-    let store = args.place.open()?;
-    let found = store.get(&args.thread, &args.checkpoint_ns, args.checkpoint.as_deref(), None).await?;
+pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
+    let store = args.place.open(settings)?;
+    let wanted = Get {
+        thread: args.thread.clone(),
+        ns: args.checkpoint_ns.clone(),
+        id: args.checkpoint.clone(),
+        refresh_ms: None,
+    };
+    let found = store.get(&wanted).await?;
     let Some(stored) = found else {
         return Err(match (&args.checkpoint, store.thread_info(&args.thread).await?) {
             (_, None) => unknown_thread(&args.thread),

@@ -5,6 +5,7 @@ use switchyard_core::Timestamp;
 use super::{Place, size};
 use crate::errors::Failure;
 use crate::output;
+use crate::settings::Settings;
 
 /// Show counts, sizes and TTL coverage of all threads of a namespace
 #[derive(Debug, clap::Args)]
@@ -18,8 +19,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn execute(args: &Args) -> Result<(), Failure> {
-    let stats = args.place.open()?.stats().await?;
+pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
+    let stats = args.place.open(settings)?.stats().await?;
     if args.json {
         return Ok(output::json(&stats)?);
     }
