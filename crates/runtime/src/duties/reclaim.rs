@@ -23,7 +23,9 @@ pub async fn reclaim_forever(
                     tracing::warn!(claims, "took back claims of workers that went silent");
                 }
             }
-            Err(error) if trouble.is_news(&error) => tracing::error!(%error, "claims could not be taken back"),
+            Err(error) if trouble.is_news(&error) => {
+                tracing::error!(%error, "claims could not be taken back")
+            }
             Err(_) => {}
         }
         tokio::select! {

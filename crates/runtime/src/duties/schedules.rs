@@ -24,7 +24,9 @@ pub async fn keep_schedules(engine: Engine, stop: CancellationToken) {
                 }
                 wake_at = pass.next.map_or(wake_at, |next| next.min(wake_at));
             }
-            Err(error) if trouble.is_news(&error) => tracing::error!(%error, "the schedules could not be read"),
+            Err(error) if trouble.is_news(&error) => {
+                tracing::error!(%error, "the schedules could not be read")
+            }
             Err(_) => {}
         }
         tokio::select! {
