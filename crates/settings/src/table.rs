@@ -216,7 +216,7 @@ settings! {
         env: "SWITCHYARD_PLAIN_LEASE",
         default: Some("1m"),
         min: Some("1s"),
-        max: Some("24h")
+        max: Some("1d")
     };
 
     /// Let `command` nodes run programs on this machine.

@@ -19,6 +19,8 @@ use switchyard_store::StoreError;
 use crate::store::RedisStore;
 use load::Loaded;
 
+pub(crate) use commit::Words;
+
 /// How often a decision is made anew because somebody else was faster.
 const ATTEMPTS_MAX: u32 = 200;
 /// How many of those who wait for a concurrency key are read.
