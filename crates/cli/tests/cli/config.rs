@@ -32,6 +32,8 @@ fn every_value_is_shown_with_where_it_came_from() {
         worker.types  -  default
         worker.name  -  default
         worker.lease  30s  default
+        worker.deliveries  10  default
+        plain.lease  1m  default
         worker.allow_commands  false  default
         worker.grace  1m30s  switchyard.toml:5
         http.body_max  16MiB  default
@@ -79,7 +81,7 @@ fn mistakes_in_the_file_are_pointed_at() {
         switchyard.toml:2:1: there is no setting `slots`
           hint: did you mean `worker.slots`?
         switchyard.toml:3:10: `worker` is a table of settings, not a setting
-          hint: settings in it: worker.slots, worker.types, worker.name, worker.lease, worker.allow_commands, worker.grace
+          hint: settings in it: worker.slots, worker.types, worker.name, worker.lease, worker.deliveries, worker.allow_commands, worker.grace
         switchyard.toml:4:10: `listen` takes one value, not one of type array
           hint: expected an address with a port such as `127.0.0.1:7070` or `[::1]:7070`
         switchyard.toml:6:10: `xml` is not a log format
