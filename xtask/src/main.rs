@@ -1,9 +1,9 @@
 //! Tasks of this repository: `cargo xtask test` does everything that CI does.
 
 mod chaos;
+mod from_pypi;
 mod licences;
 mod python;
-mod schemathesis;
 mod steps;
 mod tools;
 

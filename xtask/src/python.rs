@@ -15,6 +15,8 @@ pub(crate) fn test() -> anyhow::Result<()> {
     // The profile of the other tests: what they built is not built again.
     environment.run(&package, &["maturin", "develop", "--quiet", "--profile", "dev"])?;
     environment.run(&package, &["mypy", "--strict", "switchyard"])?;
+    // Some tests are about the program itself.
+    crate::steps::cargo("the program", &["build", "--package", "switchyard"])?;
     environment.run(&package, &["pytest"])
 }
 

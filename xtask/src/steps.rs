@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::{licences, python, schemathesis, tools};
+use crate::from_pypi::{MOTO, SCHEMATHESIS};
+use crate::{licences, python, tools};
 
 pub(crate) fn test() -> anyhow::Result<()> {
     let begun = Instant::now();
@@ -17,13 +18,10 @@ pub(crate) fn test() -> anyhow::Result<()> {
     tell("tools");
     tools::install()?;
     cargo("tests", &["test", "--workspace"])?;
-    tell("schemathesis");
-    let program = schemathesis::install()?;
-    cargo_with(
-        "requests that are made up",
-        &schemathesis::TESTS,
-        &[(schemathesis::VARIABLE, program.as_os_str())],
-    )?;
+    for (step, tool) in [("requests that are made up", &SCHEMATHESIS), ("payloads in S3", &MOTO)] {
+        let (variable, program) = tool.install()?;
+        cargo_with(step, tool.tests, &[(variable, program.as_os_str())])?;
+    }
     tell("tests of the Python package");
     python::test()?;
     tell(&format!("everything passed in {} s", begun.elapsed().as_secs()));

@@ -9,6 +9,7 @@ mod approval;
 mod event;
 mod plain;
 mod problem;
+mod queue;
 mod run;
 mod schedule;
 mod task;
@@ -17,11 +18,12 @@ pub use approval::Approval;
 pub use event::Event;
 pub use plain::plain;
 pub use problem::{Problem, ProblemPlace};
+pub use queue::{DeadLetterView, Delivery, QueueView, QueuesView, Redriven};
 pub use run::{Forked, NodeView, NodesInOrder, PatchReport, PatchView, RunAt, RunPage, RunView, Wait};
 pub use schedule::{Backfilled, ScheduleView, TickRun};
 pub use task::{Beat, HeldTask};
 
-pub use switchyard_store::{ApprovalStatus, RunRecord, WorkflowRecord};
+pub use switchyard_store::{ApprovalStatus, DeadKind, DeadLetter, RunRecord, WorkflowRecord};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -17,6 +17,7 @@ pub mod append;
 pub mod approvals;
 pub mod cache;
 pub mod cas;
+pub mod dead_letters;
 pub mod definitions;
 pub mod fixtures;
 pub mod idempotency;
@@ -60,6 +61,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
     append::all(backend).await;
     approvals::all(backend).await;
     cache::all(backend).await;
+    dead_letters::all(backend).await;
     definitions::all(backend).await;
     idempotency::all(backend).await;
     reopen::all(backend).await;
@@ -73,7 +75,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
 #[macro_export]
 macro_rules! archive_tests {
     ($backend:expr) => {
-        $crate::archive_tests!($backend; api_keys append approvals cache definitions idempotency reopen retain runs schedules workflows);
+        $crate::archive_tests!($backend; api_keys append approvals cache dead_letters definitions idempotency reopen retain runs schedules workflows);
     };
     ($backend:expr; $($group:ident)*) => {
         $(

@@ -14,6 +14,7 @@ mod migrations;
 mod pool;
 mod target;
 mod text;
+mod tls;
 
 pub use archive::{Options, PostgresArchive};
 pub use cas::PostgresCas;

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
 use switchyard_store::StoreError;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::tls::{Mode, Tls};
 
 const SCHEMA: &str = "switchyard";
 
@@ -22,16 +21,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A server, a database and a schema in it, as `postgres://user:password@host:port/database` says.
 ///
-/// Besides what Postgres itself knows, the URL takes `schema` (`switchyard` if not given), `sslmode` and
-/// `sslrootcert`. `sslmode` is `disable` (as if not given) or `require`; with `require` (or `verify-full`, which is
-/// the same here) the server's certificate is checked, against the system's roots or the file `sslrootcert`.
+/// Besides what the driver knows, the URL takes `schema` (`switchyard` if not given), and as libpq does `sslmode`
+/// (`prefer` if not given), `sslrootcert` (the system's roots if not given), `sslcert` and `sslkey`.
 #[derive(Clone)]
 pub struct Target {
     pub(crate) config: Config,
     pub(crate) schema: String,
     name: Arc<str>,
-    tls: bool,
-    root_certificates: Option<PathBuf>,
+    tls: Tls,
 }
 
 /// Not shown with its password.
@@ -56,8 +53,10 @@ pub enum InvalidTarget {
     Malformed(String),
     #[error("the schema `{0}` is not a name: up to 63 lowercase letters, digits and _, no digit first")]
     Schema(String),
-    #[error("sslmode is `{0}`, expected disable, require or verify-full")]
+    #[error("sslmode is `{0}`, expected {words}", words = Mode::WORDS)]
     SslMode(String),
+    #[error("sslcert and sslkey go together")]
+    HalfACertificate,
 }
 
 impl FromStr for Target {
@@ -69,24 +68,31 @@ impl FromStr for Target {
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let mut schema = SCHEMA.to_owned();
-        let mut tls = false;
-        let mut root_certificates = None;
+        let mut tls = Tls::default();
         let mut theirs = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let decoded = percent_decode_str(value).decode_utf8_lossy();
             match key {
                 "schema" => schema = decoded.into_owned(),
-                "sslmode" => tls = wants_tls(&decoded)?,
-                "sslrootcert" => root_certificates = Some(PathBuf::from(decoded.as_ref())),
+                "sslmode" => {
+                    tls.mode =
+                        Mode::named(&decoded).ok_or_else(|| InvalidTarget::SslMode(decoded.into_owned()))?;
+                }
+                "sslrootcert" => tls.root_certificates = Some(PathBuf::from(decoded.as_ref())),
+                "sslcert" => tls.certificate = Some(PathBuf::from(decoded.as_ref())),
+                "sslkey" => tls.key = Some(PathBuf::from(decoded.as_ref())),
                 _ => theirs.push(pair),
             }
         }
         check_schema(&schema)?;
+        if tls.certificate.is_some() != tls.key.is_some() {
+            return Err(InvalidTarget::HalfACertificate);
+        }
         let config = parse(&format!("{base}?{}", theirs.join("&")))?;
-        let config = prepared(config, &schema, tls);
+        let config = prepared(config, &schema, tls.mode);
         let name = name_of(&config).into();
-        Ok(Self { config, schema, name, tls, root_certificates })
+        Ok(Self { config, schema, name, tls })
     }
 }
 
@@ -98,44 +104,12 @@ impl Target {
     /// The same database, another schema.
     pub fn with_schema(&self, schema: &str) -> Result<Self, InvalidTarget> {
         check_schema(schema)?;
-        let config = prepared(self.config.clone(), schema, self.tls);
+        let config = prepared(self.config.clone(), schema, self.tls.mode);
         Ok(Self { config, schema: schema.to_owned(), ..self.clone() })
     }
 
     pub(crate) fn connector(&self) -> Result<MakeRustlsConnect, StoreError> {
-        let roots = if self.tls { self.roots()? } else { RootCertStore::empty() };
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|e| StoreError::unavailable(format!("TLS cannot be set up: {e}")))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(MakeRustlsConnect::new(config))
-    }
-
-    fn roots(&self) -> Result<RootCertStore, StoreError> {
-        let mut roots = RootCertStore::empty();
-        match &self.root_certificates {
-            Some(file) => {
-                let unread = |e: &dyn fmt::Display| {
-                    StoreError::unavailable(format!("cannot read certificates from {}: {e}", file.display()))
-                };
-                for certificate in CertificateDer::pem_file_iter(file).map_err(|e| unread(&e))? {
-                    roots.add(certificate.map_err(|e| unread(&e))?).map_err(|e| unread(&e))?;
-                }
-            }
-            // One that the system has and nobody can read is not the reason why a server is not trusted.
-            None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
-        }
-        Ok(roots)
-    }
-}
-
-fn wants_tls(mode: &str) -> Result<bool, InvalidTarget> {
-    match mode {
-        "disable" => Ok(false),
-        "require" | "verify-full" => Ok(true),
-        other => Err(InvalidTarget::SslMode(other.to_owned())),
+        self.tls.connector()
     }
 }
 
@@ -156,8 +130,8 @@ fn parse(url: &str) -> Result<Config, InvalidTarget> {
     })
 }
 
-fn prepared(mut config: Config, schema: &str, tls: bool) -> Config {
-    config.ssl_mode(if tls { SslMode::Require } else { SslMode::Disable });
+fn prepared(mut config: Config, schema: &str, mode: Mode) -> Config {
+    config.ssl_mode(mode.as_driver());
     config.options(format!("-c search_path={schema}"));
     if config.get_application_name().is_none() {
         config.application_name("switchyard");
@@ -188,11 +162,11 @@ mod tests {
         let target: Target =
             "postgres://ada:secret@db.example.com:5433/yard?schema=tenant_a&sslmode=require".parse().unwrap();
         assert_eq!(target.to_string(), "Postgres at db.example.com:5433/yard");
-        assert_eq!((target.schema(), target.tls), ("tenant_a", true));
+        assert_eq!((target.schema(), target.tls.mode), ("tenant_a", Mode::Require));
         assert_eq!(target.config.get_options(), Some("-c search_path=tenant_a"));
         assert!(!format!("{target:?}").contains("secret"));
         let plain: Target = "postgresql://ada@db/yard".parse().unwrap();
-        assert_eq!((plain.schema(), plain.tls), ("switchyard", false));
+        assert_eq!((plain.schema(), plain.tls.mode), ("switchyard", Mode::Prefer));
         let socket: Target = "postgres://ada@/yard?host=%2Frun%2Fpg&port=5".parse().unwrap();
         assert_eq!(socket.to_string(), "Postgres at /run/pg:5/yard");
     }
@@ -206,9 +180,10 @@ mod tests {
             "the schema `a-b` is not a name: up to 63 lowercase letters, digits and _, no digit first"
         );
         assert_eq!(
-            refused("postgres://x/y?sslmode=prefer"),
-            "sslmode is `prefer`, expected disable, require or verify-full"
+            refused("postgres://x/y?sslmode=allow"),
+            "sslmode is `allow`, expected disable, prefer, require, verify-ca or verify-full"
         );
+        assert_eq!(refused("postgres://x/y?sslcert=a.pem"), "sslcert and sslkey go together");
         assert_eq!(refused("postgres://x/y?colour=red"), "the Postgres URL: unknown option `colour`");
         assert!(refused("postgres://x:port/y").starts_with("the Postgres URL: "));
     }

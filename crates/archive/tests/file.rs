@@ -8,11 +8,13 @@ use std::time::Duration;
 use rusqlite::Connection;
 use switchyard_archive::SqliteArchive;
 use switchyard_archive_conformance::fixtures::{
-    History, acceptance, accepted, accepted_as, at, node_started, node_succeeded, run_id,
+    self, History, acceptance, accepted, accepted_as, at, ended, node_failed, node_started, node_succeeded,
+    run_id,
 };
-use switchyard_core::run::{Accepted, EventKind};
+use switchyard_core::error::NodeError;
+use switchyard_core::run::{Accepted, EndStatus, EventKind};
 use switchyard_core::{CasRef, Hash, Payload};
-use switchyard_store::{Archive, StoreError};
+use switchyard_store::{Archive, DeadLetter, StoreError};
 use tempfile::TempDir;
 
 fn somewhere() -> (TempDir, PathBuf) {
@@ -122,7 +124,7 @@ async fn an_older_file_learns_which_payloads_it_mentions() {
     drop(archive);
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
-        "DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
+        "DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
          UPDATE events SET body = '{\"cas\":{\"node_star' WHERE seq = 3;",
     )
     .unwrap();
@@ -132,6 +134,29 @@ async fn an_older_file_learns_which_payloads_it_mentions() {
     let all = [&b"input"[..], b"output", b"cached", b"unknown"].map(Hash::of);
     let held = archive.held_payloads(&all, at(1)).await.unwrap();
     assert_eq!(held, HashSet::from([all[0], all[1], all[2]]));
+}
+
+/// A file from before there were dead letters: those that its events tell of are found, but for what started over.
+#[tokio::test]
+async fn an_older_file_learns_which_nodes_were_given_up() {
+    let (_dir, path) = somewhere();
+    let archive = SqliteArchive::open(&path).unwrap();
+    let poisoned = || {
+        let error = NodeError::permanent("poisoned", "10 workers were lost while they held it");
+        EventKind::NodeFailed { node: "a".into(), attempt: 1, error }
+    };
+    let (mut given_up, mut retried) = (History::of(run_id(0)), History::of(run_id(1)));
+    given_up.put(&archive, [accepted(), poisoned(), node_failed("b")]).await;
+    retried.put(&archive, [accepted(), poisoned(), ended(EndStatus::Failed), fixtures::retried()]).await;
+    let letter = DeadLetter::of(&History { seq: 1, ..given_up }.next(poisoned())).unwrap();
+    let expected = archive.dead_letter(&letter.id).await.unwrap().unwrap();
+    drop(archive);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch("DROP TABLE dead_letters; PRAGMA user_version = 4;").unwrap();
+    drop(conn);
+
+    let archive = SqliteArchive::open(&path).unwrap();
+    assert_eq!(archive.dead_letters(10).await.unwrap(), [expected]);
 }
 
 /// The log marks the last page of each transaction; every transaction is one sync.
@@ -166,7 +191,7 @@ async fn a_file_from_before_there_were_keys_is_brought_on() {
     drop(archive);
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
-        "DROP TABLE api_keys; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
+        "DROP TABLE api_keys; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
          PRAGMA user_version = 2;",
     )
     .unwrap();

@@ -56,6 +56,11 @@ pub(crate) fn open(
         let key = name.parse::<AmazonS3ConfigKey>().map_err(|_| InvalidPlace::Setting(name.to_owned()))?;
         builder = builder.with_config(key, percent_decode_str(value).decode_utf8_lossy());
     }
+    // Whoever writes http:// means it.
+    let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
+    if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+        builder = builder.with_allow_http(true);
+    }
     let objects = builder.build().map_err(|e| unusable(e.to_string()))?;
     let prefix = Path::parse(prefix.trim_end_matches('/')).map_err(|e| unusable(e.to_string()))?;
     Ok((Arc::new(objects), prefix, place.to_owned()))

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    api, approvals, bench, checkpoints, completions, config, keys, migrate, patch, run, runs, schedules,
-    schema, up, validate, worker, workflows,
+    api, approvals, bench, checkpoints, completions, config, keys, migrate, patch, queues, run, runs,
+    schedules, schema, up, validate, worker, workflows,
 };
 use crate::flags::GlobalArgs;
 
@@ -47,6 +47,7 @@ pub(crate) enum Command {
     Workflows(workflows::Command),
     #[command(subcommand)]
     Schedules(schedules::Command),
+    Queues(queues::Args),
     Migrate(migrate::Args),
     #[command(subcommand)]
     Checkpoints(checkpoints::Command),

@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod keys;
 pub(crate) mod migrate;
 pub(crate) mod patch;
+pub(crate) mod queues;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schedules;
@@ -41,6 +42,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Patch(command) => patch::execute(command, settings).await,
         Command::Workflows(command) => workflows::execute(command, settings).await,
         Command::Schedules(command) => schedules::execute(command, settings).await,
+        Command::Queues(args) => queues::execute(args, settings).await,
         Command::Migrate(args) => migrate::execute(&args, settings).await,
         Command::Checkpoints(command) => checkpoints::execute(command, settings).await,
         Command::Config(args) => config::execute(&args, settings),

@@ -11,8 +11,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use switchyard_api::{
-    Approval, Backfilled, Event, Forked, PatchReport, PatchView, RunAt, RunPage, RunView, ScheduleView,
-    WorkflowRecord,
+    Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt,
+    RunPage, RunView, ScheduleView, WorkflowRecord,
 };
 use switchyard_core::run::{Concurrency, Decision};
 use switchyard_core::schedule::{CatchUp, Overlap};
@@ -47,6 +47,12 @@ pub(crate) trait Place: Send + Sync {
     /// With so many of its next starts.
     async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure>;
 
+    async fn queues(&self) -> Result<QueuesView, Failure>;
+    /// Newest first.
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure>;
+    /// With every delivery that led to it.
+    async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure>;
+
     async fn submit(&self, wanted: &Wanted) -> Result<Taken, Failure>;
     async fn cancel(&self, run: RunId, reason: &str, compensate: bool) -> Result<RunAt, Failure>;
     async fn pause(&self, run: RunId) -> Result<RunAt, Failure>;
@@ -74,6 +80,10 @@ pub(crate) trait Place: Send + Sync {
     async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure>;
     async fn remove_schedule(&self, name: &str) -> Result<(), Failure>;
     async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure>;
+
+    async fn redrive(&self, id: &str) -> Result<Redriven, Failure>;
+    /// How many were removed.
+    async fn purge(&self, which: &Letters) -> Result<usize, Failure>;
 
     /// Makes ready for work in this process, where that is what carries runs on. What is there goes on as well.
     async fn open(&mut self, opening: Opening) -> Result<(), Failure>;
@@ -144,6 +154,14 @@ pub(crate) struct Patch {
     pub(crate) author: String,
     pub(crate) reason: String,
     pub(crate) dry_run: bool,
+}
+
+/// Dead letters that are to go.
+#[derive(Clone, Debug)]
+pub(crate) enum Letters {
+    One(String),
+    OlderThan(Duration),
+    All,
 }
 
 #[derive(Clone, Debug)]

@@ -23,7 +23,7 @@ pub(crate) async fn serve_until_stopped(
     refuse_strangers(settings, no_auth).await?;
     allow_many_connections();
     let mut signals = Signals::listen()?;
-    let listener = bind(settings.listen).await?;
+    let listener = bind(settings.listen, "--listen ADDRESS").await?;
     let address = listener.local_addr().unwrap_or(settings.listen);
     let station = Station::open(settings, part).await?;
     drive::tell_damaged(station.recovered());
@@ -85,10 +85,11 @@ async fn refuse_strangers(settings: &Settings, no_auth: bool) -> Result<(), Fail
         .hint("there is no TLS: let a proxy that has it stand before it"))
 }
 
-async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
+/// `how` says where to choose another.
+pub(crate) async fn bind(listen: SocketAddr, how: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(listen).await.map_err(|error| {
         Failure::store(format!("cannot listen on {listen}: {error}"))
-            .hint("choose another with --listen ADDRESS")
+            .hint(format!("choose another with {how}"))
     })
 }
 

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::ops::Deref;
 
 use switchyard_settings::{Environment, Given, Loaded, Refused, Sources};
+use switchyard_store::Retention;
 
 use crate::errors::Failure;
 use crate::flags::GlobalArgs;
@@ -38,6 +39,16 @@ impl Settings {
     /// With where each value came from.
     pub(crate) fn loaded(&self) -> &Loaded {
         &self.0
+    }
+
+    /// What is kept of runs that have ended; none if all of it is.
+    pub(crate) fn retention(&self) -> Option<Retention> {
+        let policy = Retention {
+            keep_for: self.retention_keep_for,
+            keep_runs: self.retention_keep_runs.map(|runs| runs.get() as u64),
+            payload_grace: self.retention_payload_grace,
+        };
+        (policy.keep_for.is_some() || policy.keep_runs.is_some()).then_some(policy)
     }
 
     /// Whether a bar can be drawn: nothing else may write to the terminal meanwhile.

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
+use switchyard_cas_objects::ObjectCas;
 use switchyard_distributed::{ArchiveAt, Distributed, Options};
 use switchyard_embedded::Embedded;
+use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{ApiKeys, Engine, Handlers, Recovered, WorkerSettings};
 use switchyard_store::SystemClock;
@@ -38,7 +40,13 @@ impl Station {
     pub(crate) async fn open(settings: &Settings, part: Part) -> Result<Self, Failure> {
         match redis(settings)? {
             Some(redis) => Ok(Self::Shared(Box::new(open_shared(settings, redis, part).await?))),
-            None if part == Part::All => Ok(Self::Folder(Box::new(store::open_for_workers(settings).await?))),
+            None if part == Part::All => {
+                if settings.cas.is_some() {
+                    return Err(Failure::usage("cas.url is for processes that share a Redis")
+                        .hint("without one, large payloads lie in the data folder"));
+                }
+                Ok(Self::Folder(Box::new(store::open_for_workers(settings).await?)))
+            }
             None => Err(Failure::usage("processes that share the work need a Redis to share it through")
                 .hint(
                     "name it with --redis URL or REDIS_URL; `switchyard up` does everything in one process",
@@ -112,13 +120,28 @@ async fn open_shared(settings: &Settings, redis: RedisSettings, part: Part) -> R
     let options = Options {
         redis,
         archive,
+        cas: cas(settings)?,
         worker: worker(settings, part)?,
         allow_commands: settings.allow_commands,
         handlers: Handlers::with_builtins(),
-        retention: None,
+        retention: settings.retention(),
+        plain: PlainSettings { lease: settings.plain_lease },
         observe: observe::observe(settings)?,
     };
     Ok(Distributed::open(options).await?)
+}
+
+/// Where large payloads are kept, if not with the history.
+fn cas(settings: &Settings) -> Result<Option<ObjectCas>, Failure> {
+    match settings.cas.as_deref() {
+        None => Ok(None),
+        Some("postgres") if settings.postgres.is_some() => Ok(None),
+        Some("postgres") => Err(Failure::usage("cas.url is `postgres`, and no Postgres is named")),
+        Some(url) => match ObjectCas::open(url, switchyard_settings::aws()) {
+            Ok(cas) => Ok(Some(cas)),
+            Err(error) => Err(Failure::usage(format!("cas.url: {error}"))),
+        },
+    }
 }
 
 /// None if only Redis is not set; a Postgres without it is a mistake.
@@ -126,7 +149,8 @@ fn redis(settings: &Settings) -> Result<Option<RedisSettings>, Failure> {
     match &settings.redis {
         Some(url) => {
             let prefix = settings.redis_prefix.clone().unwrap_or_default();
-            Ok(Some(RedisSettings { prefix, ..RedisSettings::new(url.reveal()) }))
+            let limits = store::limits(settings);
+            Ok(Some(RedisSettings { prefix, limits, ..RedisSettings::new(url.reveal()) }))
         }
         None if settings.postgres.is_some() => {
             Err(Failure::usage("a Postgres is named, and no Redis for what is in flight")

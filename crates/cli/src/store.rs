@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use switchyard_core::yard::Limits;
 use switchyard_embedded::{Embedded, Options};
 use switchyard_runtime::{ApiKeys, Engine, EngineError, History};
 use switchyard_store::StoreError;
@@ -26,8 +27,15 @@ fn options(settings: &Settings) -> Result<Options, Failure> {
     let mut options = Options::new(&settings.data);
     options.allow_commands = settings.allow_commands;
     options.slots = settings.slots.get();
+    options.limits = limits(settings);
+    options.retention = settings.retention();
     options.observe = observe::observe(settings)?;
     Ok(options)
+}
+
+pub(crate) fn limits(settings: &Settings) -> Limits {
+    let deliveries_max = u32::try_from(settings.worker_deliveries.get()).unwrap_or(u32::MAX);
+    Limits { deliveries_max, ..Limits::default() }
 }
 
 /// Takes a folder that must be there: what is asked about can only be in one that was used before.

@@ -30,6 +30,7 @@ mod control;
 mod error;
 mod events;
 mod patches;
+mod queues;
 mod request;
 mod retry;
 mod runs;

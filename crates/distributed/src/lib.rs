@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use switchyard_archive::DataFolder;
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
+use switchyard_cas_objects::ObjectCas;
 use switchyard_observe::Observe;
+use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{Engine, EngineError, Handlers, Post, Recovered, Station, WorkerSettings, duties};
 use switchyard_store::{Archive, Cas, Retention, StoreError, SystemClock};
@@ -19,6 +21,9 @@ use tokio::task::JoinSet;
 
 /// How often Redis is compared with the archive: how long a run that Redis has lost stands still at most.
 const RECOVER_EVERY: Duration = Duration::from_secs(3);
+
+/// How often tasks are looked for that plain workers have read and keep without a word.
+const TAKE_BACK_EVERY: Duration = Duration::from_secs(5);
 
 /// Where history and large payloads are kept.
 #[derive(Clone, Debug)]
@@ -34,12 +39,16 @@ pub enum ArchiveAt {
 pub struct Options {
     pub redis: RedisSettings,
     pub archive: ArchiveAt,
+    /// Where large payloads are kept; with the history, if not given.
+    pub cas: Option<ObjectCas>,
     /// How tasks are executed here, if they are.
     pub worker: Option<WorkerSettings>,
     pub allow_commands: bool,
     pub handlers: Handlers,
     /// What is kept of runs that have ended; all of it, if not given.
     pub retention: Option<Retention>,
+    /// How plain workers are treated.
+    pub plain: PlainSettings,
     /// Who is told what happens.
     pub observe: Observe,
 }
@@ -52,18 +61,22 @@ pub struct Distributed {
     recovered: Recovered,
     worker: Option<WorkerSettings>,
     retention: Option<Retention>,
+    plain: PlainSettings,
 }
 
 impl Distributed {
     /// Connects to both, and gives Redis whatever the archive says is unfinished and Redis lacks.
     pub async fn open(options: Options) -> Result<Self, EngineError> {
-        let (archive, cas) = open_archive(&options.archive).await?;
-        let hot = Arc::new(RedisStore::open(options.redis, archive.clone()).await?);
+        let (archive, beside) = open_archive(&options.archive).await?;
+        let cas = options.cas.map_or(beside, |elsewhere| Arc::new(elsewhere));
+        let redis = RedisSettings { observe: options.observe.clone(), ..options.redis };
+        let hot = Arc::new(RedisStore::open(redis, archive.clone()).await?);
         let engine = Engine::new(hot.clone(), archive, cas, Arc::new(SystemClock));
         let engine = engine.observed(options.observe.clone());
         let recovered = engine.recover().await?;
         let station = Station::new(engine, options.handlers, options.allow_commands, options.observe)?;
-        Ok(Self { station, hot, recovered, worker: options.worker, retention: options.retention })
+        let Options { worker, retention, plain, .. } = options;
+        Ok(Self { station, hot, recovered, worker, retention, plain })
     }
 
     pub fn engine(&self) -> &Engine {
@@ -88,6 +101,11 @@ impl Distributed {
         further.spawn(self.hot.clone().ship_forever(stop.clone()));
         further.spawn(self.hot.clone().tidy_forever(stop.clone()));
         further.spawn(duties::recover_forever(self.engine().clone(), RECOVER_EVERY, stop.clone()));
+        let (hot, services) = (self.engine().hot().clone(), self.services().clone());
+        further.spawn(duties::move_signals(self.hot.clone(), hot, services, self.plain, stop.clone()));
+        let take_back =
+            duties::take_back_forever(self.hot.clone(), self.plain, TAKE_BACK_EVERY, stop.clone());
+        further.spawn(take_back);
         self.station.work(Post { worker: self.worker.clone(), retention: self.retention, further })
     }
 

@@ -35,6 +35,7 @@ pub struct Options {
     pub slots: usize,
     pub allow_commands: bool,
     pub handlers: Handlers,
+    pub limits: Limits,
     /// `function` tasks are left to workers outside this process.
     pub leave_functions: bool,
     /// What is kept of runs that have ended; all of it, if not given.
@@ -53,6 +54,7 @@ impl Options {
             slots: 64,
             allow_commands: false,
             handlers: Handlers::with_builtins(),
+            limits: Limits::default(),
             leave_functions: false,
             retention: None,
             stop_grace: Duration::from_secs(10),
@@ -80,7 +82,7 @@ impl Embedded {
         let cas = Arc::new(folder.cas());
         let clock = options.clock.clone();
         let observe = options.observe;
-        let hot = MemoryStore::new(archive.clone(), clock.clone(), Limits::default());
+        let hot = MemoryStore::new(archive.clone(), clock.clone(), options.limits);
         let hot = Arc::new(hot.observed(observe.clone()));
         let engine = Engine::new(hot, archive, cas, clock).observed(observe.clone());
         let recovered = engine.recover().await?;

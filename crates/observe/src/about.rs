@@ -48,15 +48,26 @@ metrics! {
     SCHEDULE_STARTS = Counter "schedule_starts" [] "Runs that schedules started";
     ARCHIVE_EVENTS = Counter "archive_events" [] "Events made durable";
     ARCHIVE_COMMIT = Histogram "archive_commit_seconds" [] "From handing events to the archive until they were durable";
-    ARCHIVE_PENDING = Gauge "archive_pending_events" [] "Events handed to the archive and not durable yet";
+    ARCHIVE_PENDING = Gauge "archive_pending_events" []
+        "Events handed to the archive and not durable yet; with Redis, changes that lie in its outbox, of an event or a few each";
     ARCHIVE_LAG = Gauge "archive_lag_seconds" []
         "How far what is durable is behind what has happened; 0 if nothing is pending";
+    ARCHIVE_UP = Gauge "archive_up" []
+        "Whether the archive took what it was last given, 1 or 0; where what is in flight is in Redis";
+    REDIS_UP = Gauge "redis_up" [] "Whether Redis did what it was last asked, 1 or 0; where what is in flight is there";
+    REDIS_ERRORS = Counter "redis_errors" ["reason"]
+        "Calls that Redis did not carry out: unreachable, loading, read_only, full, unsafe, login, forbidden, busy";
+    REDIS_RECONNECTS = Counter "redis_reconnects" [] "Connections to Redis made anew, after the first";
+    RUNS_TAKEN_UP = Counter "runs_taken_up" []
+        "Runs rebuilt from their histories: at start, after a loss of Redis, for a retry";
     MEMORY = Gauge "resident_memory_bytes" []
         "Memory of this process, as the kernel counts it; 0 where there is no `/proc`";
     HTTP_REQUESTS = Counter "http_requests" ["route", "method", "status"] "Requests answered";
     HTTP_DURATION = Histogram "http_request_duration_seconds" ["route", "method"] "From request to the head of its answer";
     TASKS_CLAIMED = Counter "tasks_claimed" [] "Tasks handed to workers over HTTP";
     TASKS_SETTLED = Counter "tasks_settled" ["outcome"] "What workers over HTTP said, and whether it counted";
+    SIGNALS = Counter "signals" ["outcome"]
+        "What plain Redis workers signalled: applied, stale (it said nothing new, or came too late), malformed";
     SPANS_EXPORTED = Counter "spans_exported" [] "Spans that the collector took";
     SPANS_DROPPED = Counter "spans_dropped" [] "Spans given up: the collector did not take them, or too many waited";
 }

@@ -10,11 +10,14 @@
 mod about;
 mod commit;
 mod log;
+mod maybe;
 mod metrics;
 mod observe;
+mod once;
 pub mod trace;
 
 pub use about::{About, METRICS, reference};
 pub use commit::Commit;
-pub use metrics::{Gauges, Metrics};
+pub use metrics::{Behind, Gauges, Metrics};
 pub use observe::Observe;
+pub use once::Once;

@@ -3,7 +3,6 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -17,6 +16,7 @@ use switchyard_core::run::{EndStatus, Event, EventKind};
 
 use crate::about::{self, About, PREFIX};
 use crate::commit::Lag;
+use crate::maybe::Maybe;
 
 /// In seconds: from an answer out of memory to a slow disk.
 const SHORT: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -41,10 +41,17 @@ pub struct Metrics {
     pub(crate) archive_events: Counter,
     pub(crate) archive_commit: Histogram,
     pub(crate) lag: Lag,
+    runs_taken_up: Counter,
+    redis_errors: Family<ReasonLabels, Counter>,
+    redis_reconnects: Counter,
+    /// Set by those who have them.
+    redis_up: Maybe<i64>,
+    archive_up: Maybe<i64>,
     requests: Family<RequestLabels, Counter>,
     request_duration: Histograms<RouteLabels>,
     tasks_claimed: Counter,
     tasks_settled: Family<OutcomeLabels, Counter>,
+    signals: Family<OutcomeLabels, Counter>,
     pub(crate) spans_exported: Counter,
     pub(crate) spans_dropped: Counter,
     shown: Shown,
@@ -54,11 +61,11 @@ pub struct Metrics {
 #[derive(Debug)]
 struct Shown {
     one_at_a_time: Mutex<()>,
-    runs: Gauge,
-    timers: Gauge,
+    runs: Maybe<i64>,
+    timers: Maybe<i64>,
     depths: Family<DepthLabels, Gauge>,
-    pending: Gauge,
-    lag: Gauge<f64, AtomicU64>,
+    pending: Maybe<i64>,
+    lag: Maybe<f64>,
     memory: Gauge,
 }
 
@@ -69,6 +76,15 @@ pub struct Gauges {
     pub timers: usize,
     /// Queue, priority, depth.
     pub depths: Vec<(Arc<str>, &'static str, usize)>,
+    /// How far the archive is behind, if the store ships to it.
+    pub behind: Option<Behind>,
+}
+
+/// What has happened and is not in the archive yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Behind {
+    pub changes: usize,
+    pub oldest: Duration,
 }
 
 type Histograms<L> = Family<L, Histogram, Bounds>;
@@ -104,6 +120,11 @@ struct ExecutionLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -149,19 +170,25 @@ impl Default for Metrics {
             archive_events: register(r, about::ARCHIVE_EVENTS, Counter::default()),
             archive_commit: register(r, about::ARCHIVE_COMMIT, Bounds(&SHORT).new_metric()),
             lag: Lag::default(),
+            runs_taken_up: register(r, about::RUNS_TAKEN_UP, Counter::default()),
+            redis_errors: register(r, about::REDIS_ERRORS, Family::default()),
+            redis_reconnects: register(r, about::REDIS_RECONNECTS, Counter::default()),
+            redis_up: register(r, about::REDIS_UP, Maybe::default()),
+            archive_up: register(r, about::ARCHIVE_UP, Maybe::default()),
             requests: register(r, about::HTTP_REQUESTS, Family::default()),
             request_duration: histograms(r, about::HTTP_DURATION, &SHORT),
             tasks_claimed: register(r, about::TASKS_CLAIMED, Counter::default()),
             tasks_settled: register(r, about::TASKS_SETTLED, Family::default()),
+            signals: register(r, about::SIGNALS, Family::default()),
             spans_exported: register(r, about::SPANS_EXPORTED, Counter::default()),
             spans_dropped: register(r, about::SPANS_DROPPED, Counter::default()),
             shown: Shown {
                 one_at_a_time: Mutex::default(),
-                runs: register(r, about::RUNS_IN_FLIGHT, Gauge::default()),
-                timers: register(r, about::TIMERS, Gauge::default()),
+                runs: register(r, about::RUNS_IN_FLIGHT, Maybe::default()),
+                timers: register(r, about::TIMERS, Maybe::default()),
                 depths: register(r, about::QUEUE_DEPTH, Family::default()),
-                pending: register(r, about::ARCHIVE_PENDING, Gauge::default()),
-                lag: register(r, about::ARCHIVE_LAG, Gauge::default()),
+                pending: register(r, about::ARCHIVE_PENDING, Maybe::default()),
+                lag: register(r, about::ARCHIVE_LAG, Maybe::default()),
                 memory: register(r, about::MEMORY, Gauge::default()),
             },
             registry,
@@ -224,6 +251,27 @@ impl Metrics {
         self.leases_reclaimed.inc_by(claims as u64);
     }
 
+    /// Runs that were rebuilt from their histories.
+    pub fn taken_up(&self, runs: usize) {
+        self.runs_taken_up.inc_by(runs as u64);
+    }
+
+    pub fn redis_is_up(&self, up: bool) {
+        self.redis_up.set(i64::from(up));
+    }
+
+    pub fn redis_failed(&self, reason: &'static str) {
+        self.redis_errors.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    pub fn redis_reconnected(&self) {
+        self.redis_reconnects.inc();
+    }
+
+    pub fn archive_is_up(&self, up: bool) {
+        self.archive_up.set(i64::from(up));
+    }
+
     pub fn schedule_started(&self) {
         self.schedule_starts.inc();
     }
@@ -245,24 +293,47 @@ impl Metrics {
         self.tasks_settled.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
-    /// The page that Prometheus reads.
-    pub fn page(&self, gauges: &Gauges) -> String {
-        let shown = &self.shown;
-        let _one = shown.one_at_a_time.lock();
-        shown.runs.set(gauges.runs as i64);
-        shown.timers.set(gauges.timers as i64);
-        shown.depths.clear();
-        for (queue, priority, depth) in &gauges.depths {
-            let labels = DepthLabels { queue: queue.clone(), priority };
-            shown.depths.get_or_create(&labels).set(*depth as i64);
+    /// What became of a signal of a plain worker.
+    pub fn signalled(&self, outcome: &'static str) {
+        self.signals.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+
+    /// The page that Prometheus reads; without what only the store knows, if it does not answer.
+    pub fn page(&self, gauges: Option<&Gauges>) -> String {
+        let _one = self.shown.one_at_a_time.lock();
+        self.shown.clear();
+        if let Some(gauges) = gauges {
+            self.show(gauges);
         }
-        shown.pending.set(self.lag.pending() as i64);
-        shown.lag.set(self.lag.behind().as_secs_f64());
-        shown.memory.set(resident_bytes().unwrap_or(0));
+        self.shown.memory.set(resident_bytes().unwrap_or(0));
         let mut page = String::new();
         // Writing to a string does not fail.
         let _ = text::encode(&mut page, &self.registry);
         page
+    }
+
+    fn show(&self, gauges: &Gauges) {
+        let shown = &self.shown;
+        shown.runs.set(gauges.runs as i64);
+        shown.timers.set(gauges.timers as i64);
+        for (queue, priority, depth) in &gauges.depths {
+            let labels = DepthLabels { queue: queue.clone(), priority };
+            shown.depths.get_or_create(&labels).set(*depth as i64);
+        }
+        let own = || Behind { changes: self.lag.pending(), oldest: self.lag.behind() };
+        let behind = gauges.behind.unwrap_or_else(own);
+        shown.pending.set(behind.changes as i64);
+        shown.lag.set(behind.oldest.as_secs_f64());
+    }
+}
+
+impl Shown {
+    fn clear(&self) {
+        self.runs.clear();
+        self.timers.clear();
+        self.depths.clear();
+        self.pending.clear();
+        self.lag.clear();
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is handed through constructors.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchyard_core::run::{Event, Run, Task};
 use switchyard_core::{RunId, SpanId, TraceLink};
@@ -36,6 +37,45 @@ impl Observe {
         }
         log::happened(events);
         Commit::begin(self.metrics.clone(), events.len())
+    }
+
+    /// Events that are in the archive, told by the one process that put them there. `took` is how long that was. Their
+    /// spans are told by [`Observe::report`].
+    pub fn archived(&self, events: &[Event], took: Duration) {
+        if events.is_empty() {
+            return;
+        }
+        self.metrics.happened(events);
+        self.metrics.archive_events.inc_by(events.len() as u64);
+        self.metrics.archive_commit.observe(took.as_secs_f64());
+        log::happened(events);
+    }
+
+    /// Runs whose histories before these events are wanted before the events can be reported: each with the number of
+    /// the first of them.
+    pub fn strangers(&self, events: &[Event]) -> Vec<(RunId, u64)> {
+        self.spans.as_ref().map(|spans| spans.strangers(events)).unwrap_or_default()
+    }
+
+    /// What happened to a run before the events that are to be reported.
+    pub fn catch_up(&self, run: RunId, history: &[Event]) {
+        if let Some(spans) = &self.spans {
+            spans.catch_up(run, history);
+        }
+    }
+
+    /// Makes spans of events that are in the archive. Of several processes, one does.
+    pub fn report(&self, events: &[Event]) {
+        if let Some(spans) = &self.spans {
+            spans.happened(events);
+        }
+    }
+
+    /// Another process may have reported in between.
+    pub fn forget_reported(&self) {
+        if let Some(spans) = &self.spans {
+            spans.forget();
+        }
     }
 
     /// Runs that are taken up from their histories.

@@ -25,7 +25,11 @@ fn what_is_documented_is_exposed_and_nothing_else() {
     metrics.claimed_step("transform", Duration::ZERO);
     metrics.settled("succeeded");
     let depths = vec![("function.gpu".into(), "high", 3)];
-    let page = metrics.page(&Gauges { runs: 5, timers: 1, depths });
+    metrics.redis_is_up(true);
+    metrics.archive_is_up(true);
+    metrics.redis_failed("loading");
+    let gauges = Gauges { runs: 5, timers: 1, depths, behind: None };
+    let page = metrics.page(Some(&gauges));
     let documented: BTreeSet<String> = METRICS.iter().map(|about| about.full_name()).collect();
     assert_eq!(exposed(&page), documented);
     for line in [
@@ -41,7 +45,11 @@ fn what_is_documented_is_exposed_and_nothing_else() {
         assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
     }
     // A queue that is gone is not shown for ever.
-    assert!(!metrics.page(&Gauges::default()).contains("gpu\",priority"));
+    assert!(!metrics.page(Some(&Gauges::default())).contains("gpu\",priority"));
+    // Nor is what the store said while it still answered.
+    let alone = metrics.page(None);
+    assert!(!alone.lines().any(|line| line.starts_with("switchyard_runs_in_flight ")), "{alone}");
+    assert!(alone.lines().any(|line| line == "switchyard_redis_up 1"), "{alone}");
 }
 
 #[test]

@@ -17,6 +17,10 @@ const PREFIX: &str = "swk_";
 /// What is remembered of a key is looked up again after this time: another process may have revoked it.
 const REMEMBERED_FOR: Duration = Duration::from_secs(1);
 
+/// While the archive does not answer, what was last seen counts for this long: workers over HTTP can go on settling
+/// what runs. A key that is revoked meanwhile can be used that much longer.
+const REMEMBERED_IN_OUTAGE: Duration = Duration::from_secs(300);
+
 /// A key that was just made. Its text is shown once and kept nowhere.
 pub struct NewApiKey {
     pub record: ApiKeyRecord,
@@ -46,10 +50,35 @@ impl std::fmt::Debug for ApiKeys {
 #[derive(Default)]
 struct Seen {
     /// Only keys that exist: strangers cannot fill it.
-    keys: HashMap<String, (Arc<ApiKeyRecord>, Instant)>,
+    keys: HashMap<String, (Arc<ApiKeyRecord>, Look)>,
     /// Keys are never deleted, so this stays true once it is.
     any: bool,
-    none_at: Option<Instant>,
+    none: Option<Look>,
+}
+
+/// When the archive was asked.
+#[derive(Clone, Copy)]
+struct Look {
+    answered_at: Instant,
+    /// Later than the answer, while it does not answer.
+    asked_at: Instant,
+}
+
+impl Look {
+    fn now() -> Self {
+        let now = Instant::now();
+        Self { answered_at: now, asked_at: now }
+    }
+
+    fn is_fresh(self) -> bool {
+        self.asked_at.elapsed() < REMEMBERED_FOR
+    }
+
+    /// Asked in vain. None if too much time has passed since the answer.
+    fn in_vain(self) -> Option<Self> {
+        let counts = self.answered_at.elapsed() < REMEMBERED_IN_OUTAGE;
+        counts.then(|| Self { asked_at: Instant::now(), ..self })
+    }
 }
 
 impl ApiKeys {
@@ -91,17 +120,24 @@ impl ApiKeys {
 
     /// Whether a key was ever made. Revoking the last one does not open the doors again.
     pub async fn any(&self) -> Result<bool, StoreError> {
-        let now = Instant::now();
         {
             let seen = self.seen.lock();
-            if seen.any || seen.none_at.is_some_and(|at| now.duration_since(at) < REMEMBERED_FOR) {
+            if seen.any || seen.none.is_some_and(Look::is_fresh) {
                 return Ok(seen.any);
             }
         }
-        let any = !self.archive.api_keys().await?.is_empty();
+        let answer = self.archive.api_keys().await;
         let mut seen = self.seen.lock();
-        seen.any |= any;
-        seen.none_at = Some(now);
+        match answer {
+            Ok(keys) => {
+                seen.any |= !keys.is_empty();
+                seen.none = Some(Look::now());
+            }
+            Err(error) => {
+                let still = seen.none.and_then(Look::in_vain);
+                seen.none = Some(still.ok_or(error)?);
+            }
+        }
         Ok(seen.any)
     }
 
@@ -121,14 +157,19 @@ impl ApiKeys {
     }
 
     async fn find(&self, id: &str) -> Result<Option<Arc<ApiKeyRecord>>, StoreError> {
-        let now = Instant::now();
-        if let Some((record, at)) = self.seen.lock().keys.get(id)
-            && now.duration_since(*at) < REMEMBERED_FOR
-        {
+        let known = self.seen.lock().keys.get(id).cloned();
+        if let Some((record, _)) = known.as_ref().filter(|(_, look)| look.is_fresh()) {
             return Ok(Some(record.clone()));
         }
-        let Some(record) = self.archive.api_key(id).await?.map(Arc::new) else { return Ok(None) };
-        self.seen.lock().keys.insert(id.to_owned(), (record.clone(), now));
+        let (record, look) = match self.archive.api_key(id).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(record)) => (Arc::new(record), Look::now()),
+            Err(error) => {
+                let still = known.and_then(|(record, look)| Some((record, look.in_vain()?)));
+                still.ok_or(error)?
+            }
+        };
+        self.seen.lock().keys.insert(id.to_owned(), (record.clone(), look));
         Ok(Some(record))
     }
 }

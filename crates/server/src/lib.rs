@@ -27,5 +27,5 @@ pub use files::allow_many_connections;
 pub use limits::Limits;
 pub use openapi::document as openapi;
 pub use routes::router;
-pub use serve::serve;
+pub use serve::{serve, serve_health};
 pub use state::ServerState;

@@ -21,6 +21,11 @@ pub(crate) fn moment_or_null() -> Value {
     json!({ "type": ["string", "null"], "format": "date-time" })
 }
 
+/// Or null.
+pub(crate) fn maybe(schema: Value) -> Value {
+    json!({ "anyOf": [schema, { "type": "null" }] })
+}
+
 pub(crate) fn run_status() -> Value {
     let names: Vec<&str> = switchyard_core::run::RunStatus::ALL
         .into_iter()

@@ -112,6 +112,17 @@ impl Problem {
         .hint("nothing was changed; try again")
     }
 
+    /// What was asked for is done; only where that leads cannot be told.
+    pub(crate) fn done_and_unread(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "the store did not answer");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "done_and_unread",
+            "it was done; where the run stands now cannot be read at the moment",
+        )
+        .hint("do not repeat it; read the run later")
+    }
+
     pub(crate) fn challenge(self, challenge: &'static str) -> Self {
         Self { challenge: Some(challenge), ..self }
     }
@@ -198,6 +209,7 @@ impl From<StoreError> for Problem {
                 .hint("register it with POST /v1/workflows, or send its definition"),
             StoreError::Unknown { kind: "approval", .. } => Self::not_found("unknown_approval", error),
             StoreError::Unknown { kind: "api key", .. } => Self::not_found("unknown_key", error),
+            StoreError::Unknown { kind: "dead letter", .. } => Self::not_found("unknown_dead_letter", error),
             StoreError::Unknown { kind: "schedule", .. } => Self::not_found("unknown_schedule", error),
             StoreError::Unknown { .. } => Self::internal("missing", &error),
             StoreError::Refused(refusal) => refusal.into(),

@@ -9,6 +9,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::routes::health_router;
 use crate::{Access, ServerState, router};
 
 /// After `accept` failed, which it does when there are too many open files.
@@ -19,7 +20,20 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(100);
 pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Future<Output = ()>) {
     let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
     let state = if loopback { state } else { state.with_access(Access::Keys) };
-    let router = router(state.clone());
+    attend_all(listener, router(state.clone()), state, shutdown).await;
+}
+
+/// Serves only what supervisors and Prometheus ask, of a process that has no API.
+pub async fn serve_health(listener: TcpListener, state: ServerState, shutdown: impl Future<Output = ()>) {
+    attend_all(listener, health_router(state.clone()), state, shutdown).await;
+}
+
+async fn attend_all(
+    listener: TcpListener,
+    router: Router,
+    state: ServerState,
+    shutdown: impl Future<Output = ()>,
+) {
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {

@@ -20,6 +20,6 @@ pub use load::{Given, Loaded, Origin, Refused, Sources, Warning, load};
 pub use names::{CONFIG_ENV, CONFIG_FILE};
 pub use reference::reference;
 pub use setting::{Flag, Scope, Setting};
-pub use surroundings::{Environment, no_color, user};
+pub use surroundings::{Environment, aws, no_color, user};
 pub use table::{SETTINGS, Settings};
 pub use value::{BadValue, ByteSize, HeaderList, LogFormat, Ratio, Secret, ServerUrl};

@@ -18,6 +18,7 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("SWITCHYARD_NODE", "set for the program of a `command` node: its node"),
     ("SWITCHYARD_ATTEMPT", "set for the program of a `command` node: which attempt it is"),
     ("SWITCHYARD_IDEMPOTENCY_KEY", "set for the program of a `command` node: the same for every attempt"),
+    ("AWS_…", "whatever clients of AWS read: for payloads in S3 (`cas.url`)"),
     (
         "TRACEPARENT",
         "set for the program of a `command` node, with `TRACESTATE`: the trace that it belongs to",

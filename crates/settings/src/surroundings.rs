@@ -38,6 +38,14 @@ pub fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
+/// What clients of AWS read, by its name.
+pub fn aws() -> Vec<(String, String)> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    vars_os().filter_map(text).filter(|(name, value)| name.starts_with("AWS_") && !value.is_empty()).collect()
+}
+
 /// Who types, for histories.
 pub fn user() -> Option<String> {
     let named = ["USER", "LOGNAME"].into_iter().find_map(std::env::var_os);

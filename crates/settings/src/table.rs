@@ -56,7 +56,7 @@ settings! {
     /// The Redis that runs in flight live in, instead of this process: `redis://`, `rediss://` (TLS) or
     /// `redis+unix://`, with user and password if it wants them.
     ///
-    /// Redis 7 or newer, or Valkey, with `noeviction` and an append-only file.
+    /// Redis 7 or newer, with `noeviction` and an append-only file. `docs/redis.md` has everything about it.
     redis: Option<Secret> = {
         key: "redis.url",
         env: "REDIS_URL",
@@ -79,13 +79,48 @@ settings! {
 
     /// The Postgres that history is kept in, instead of the data folder: `postgres://user:password@host/database`.
     ///
-    /// Besides what Postgres knows, the URL takes `schema` (`switchyard` if not given), `sslmode` (`disable` or
-    /// `require`) and `sslrootcert`.
+    /// Besides what Postgres knows, the URL takes `schema` (`switchyard` if not given). `sslmode` (`disable`, `prefer`,
+    /// `require`, `verify-ca` or `verify-full`; `prefer` if not given), `sslrootcert`, `sslcert` and `sslkey` are as for
+    /// every client of Postgres.
     postgres: Option<Secret> = {
         key: "postgres.url",
         env: "SWITCHYARD_POSTGRES",
         flag: flag("postgres", "URL", Scope::Stores),
         secret: true
+    };
+
+    /// Where large payloads are kept, if Redis is used: `postgres` (with the history), `s3://bucket/prefix`, or
+    /// `file:///folder` on a disk that every process sees. If not given, with the history.
+    ///
+    /// S3, and whatever speaks its language, is told the rest by the variables that every client of AWS reads:
+    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`, and those of
+    /// roles (`AWS_ROLE_ARN`, `AWS_WEB_IDENTITY_TOKEN_FILE`). All processes have to be told the same place.
+    cas: Option<String> = {
+        key: "cas.url",
+        env: "SWITCHYARD_CAS"
+    };
+
+    /// How long runs are kept after they have ended; for ever, if not given.
+    retention_keep_for: Option<Duration> = {
+        key: "retention.keep_for",
+        env: "SWITCHYARD_RETENTION_KEEP_FOR",
+        min: Some("1m")
+    };
+
+    /// How many runs that have ended are kept, those that ended last; all, if not given. Runs that other runs started
+    /// are not counted: they go with them.
+    retention_keep_runs: Option<NonZeroUsize> = {
+        key: "retention.keep_runs",
+        env: "SWITCHYARD_RETENTION_KEEP_RUNS"
+    };
+
+    /// How long a large payload is kept that no run mentions any more, or not yet. Counts if one of the two above is
+    /// set.
+    retention_payload_grace: Duration = {
+        key: "retention.payload_grace",
+        env: "SWITCHYARD_RETENTION_PAYLOAD_GRACE",
+        default: Some("1d"),
+        min: Some("10m")
     };
 
     /// The address to serve on; port 0 is any that is free.
@@ -166,6 +201,24 @@ settings! {
         max: Some("1h")
     };
 
+    /// How many workers a task may take down with it before it is given up, as a dead letter.
+    worker_deliveries: NonZeroUsize = {
+        key: "worker.deliveries",
+        env: "SWITCHYARD_WORKER_DELIVERIES",
+        default: Some("10"),
+        min: Some("1"),
+        max: Some("1000")
+    };
+
+    /// How long a task that a plain Redis worker has read is its own without a sign of life. Then it is queued again.
+    plain_lease: Duration = {
+        key: "plain.lease",
+        env: "SWITCHYARD_PLAIN_LEASE",
+        default: Some("1m"),
+        min: Some("1s"),
+        max: Some("1d")
+    };
+
     /// Let `command` nodes run programs on this machine.
     allow_commands: bool = {
         key: "worker.allow_commands",
@@ -217,10 +270,18 @@ settings! {
         max: Some("1h")
     };
 
+    /// The address on which a worker answers `/healthz`, `/readyz` and `/metrics`; on none, if not given. It tells nothing
+    /// about runs and wants no key.
+    metrics_listen: Option<SocketAddr> = {
+        key: "metrics.listen",
+        env: "SWITCHYARD_METRICS_LISTEN"
+    };
+
     /// The collector that spans of runs and steps are exported to; without one, none are.
     ///
     /// OTLP over HTTP with protobuf: spans are sent to `/v1/traces` below it. Runs never wait for the collector: what
-    /// it does not take is given up, counted (`switchyard_spans_dropped_total`), and told at most once a minute.
+    /// it does not take is given up, counted (`switchyard_spans_dropped_total`), and told at most once a minute. Of
+    /// processes that share a Redis the one that ships to the archive exports: set it for all of them.
     otlp_endpoint: Option<ServerUrl> = {
         key: "otlp.endpoint",
         env: "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -5,7 +5,8 @@ use std::time::Duration;
 use switchyard_core::Payload;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{RunStatus, Settled, TaskOutcome};
-use switchyard_core::yard::Standing;
+use switchyard_core::yard::{Lane, Standing};
+use switchyard_store::Clock;
 
 use crate::place::{LEASE, claim_of};
 use crate::{Backend, Place};
@@ -70,5 +71,7 @@ async fn queues_can_be_counted(place: &Place) {
     place.claim_node("n0").await;
     let depths = place.hot.queues().await.expect("answered");
     let work = depths.iter().find(|depth| &*depth.queue == "work").expect("the queue");
-    assert_eq!((work.high, work.normal, work.low), (0, 2, 0));
+    let [high, normal, low] = work.lanes;
+    assert_eq!((normal.waiting, normal.claimed, normal.oldest), (2, 1, Some(place.clock.now())));
+    assert_eq!([high, low], [Lane::default(); 2]);
 }

@@ -180,6 +180,7 @@ impl HotStore for MemoryStore {
 
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError> {
         self.observe.taken_up(&runs);
+        self.observe.metrics().taken_up(runs.len());
         self.durably(|yard, now, out| yard.restore(runs, now, out)).await
     }
 
@@ -241,5 +242,9 @@ impl HotStore for MemoryStore {
     async fn size(&self) -> Result<Size, StoreError> {
         let yard = self.yard.lock();
         Ok(Size { runs: yard.len(), timers: yard.timers_len() })
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.check()
     }
 }

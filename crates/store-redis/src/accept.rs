@@ -6,6 +6,7 @@ use switchyard_core::run::{Accepted, Event, Refusal};
 use switchyard_core::yard::{Acceptance, NewRun, Yard};
 use switchyard_core::{Hash, RunId, Timestamp};
 use switchyard_store::StoreError;
+use tokio::time::Instant;
 
 use crate::rare::Touch;
 use crate::scripts;
@@ -37,11 +38,30 @@ impl RedisStore {
         let mut events = Vec::new();
         alone.accept(new.clone(), now, &mut events)?;
         events.truncate(1);
-        if let Err(error) = self.archive.append(events).await {
+        if let Err(error) = self.archived_first(events).await {
             self.give_up_reservation(&new).await;
             return Err(error);
         }
-        self.put_in_place(new, now).await
+        let id = new.id;
+        match self.put_in_place(new, now).await {
+            // It is archived, so it will run: the recovery pass finds it once Redis is back. To say that it was not
+            // accepted would be wrong, and whoever tried again would run it twice.
+            Err(StoreError::Unavailable(why)) => {
+                tracing::warn!(run = %id, why, "accepted; Redis will be given it later");
+                Ok(Acceptance::New(id))
+            }
+            answer => answer,
+        }
+    }
+
+    async fn archived_first(&self, events: Vec<Event>) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        let answer = self.archive.append(events.clone()).await;
+        self.note_archive(&answer);
+        answer?;
+        // It does not go through the outbox, so no shipper tells of it.
+        self.observe.archived(&events, begun.elapsed());
+        Ok(())
     }
 
     async fn put_in_place(&self, new: NewRun, now: Timestamp) -> Result<Acceptance, StoreError> {
@@ -62,8 +82,8 @@ impl RedisStore {
 
     async fn reserve(&self, new: &NewRun) -> Result<Reserved, StoreError> {
         let key = new.accepted.idempotency.as_ref();
-        let keys =
-            [self.keys.run(new.id), key.map_or_else(String::new, |key| self.keys.idempotency(&key.key))];
+        let mut keys = vec![self.keys.run(new.id), self.keys.probe()];
+        keys.extend(key.map(|key| self.keys.idempotency(&key.key)));
         let args = [
             self.time(),
             new.id.to_string(),

@@ -1,54 +1,47 @@
-//! The connection: one multiplexed for everything that answers at once, and one for what is published.
+//! What is asked of Redis, over the one connection that is shared, or one of its own for what waits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionManager, ConnectionManagerConfig, PubSub};
-use redis::{Cmd, ErrorKind, FromRedisValue, IntoConnectionInfo, ServerErrorKind, ToRedisArgs};
+use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, ToRedisArgs, Value};
+use switchyard_observe::Metrics;
 use switchyard_store::StoreError;
 
+use crate::address;
+use crate::link::Link;
 use crate::scripts::Script;
-
-/// How long a connection may take, and how long an answer.
-const CONNECT: Duration = Duration::from_secs(2);
-const ANSWER: Duration = Duration::from_secs(5);
 
 /// The oldest server that has every command the scripts use.
 const VERSION_MIN: u32 = 7;
 
+/// How often a server that still reads its data is asked whether it has.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Cheap to clone; clones share the connection.
 #[derive(Clone)]
 pub(crate) struct Client {
-    client: redis::Client,
-    manager: ConnectionManager,
-    /// Host and port, or the socket: what errors name. Never the password.
-    place: String,
+    link: Arc<Link>,
 }
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Client").field("place", &self.link.place()).finish_non_exhaustive()
     }
 }
 
 impl Client {
-    /// Connects, and makes sure that the server is one that will do.
-    pub(crate) async fn connect(url: &str) -> Result<Self, StoreError> {
-        // Whoever is first chooses; all of ours choose the same.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let info = url.into_connection_info().map_err(|error| {
-            StoreError::unavailable(format!("the address of Redis cannot be understood: {}", about(&error)))
-        })?;
-        let place = info.addr().to_string();
-        let unavailable = |error: redis::RedisError| refused(&place, &error);
-        let client = redis::Client::open(info).map_err(unavailable)?;
-        let config = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(CONNECT))
-            .set_response_timeout(Some(ANSWER))
-            .set_number_of_retries(1)
-            .set_max_delay(Duration::from_millis(100));
-        let manager =
-            ConnectionManager::new_with_config(client.clone(), config).await.map_err(unavailable)?;
-        let connected = Self { client, manager, place };
+    /// Connects, and makes sure that the server is one that will do. Waits for one that still reads its data: that passes.
+    pub(crate) async fn connect(url: &str, metrics: Arc<Metrics>) -> Result<Self, StoreError> {
+        let (client, place) = address::client(url)?;
+        let connected = Self { link: Arc::new(Link::new(client, place, metrics)) };
         connected.check_version().await?;
+        while let Err(error) = connected.query::<()>(&redis::cmd("PING")).await {
+            if !connected.link.is_loading() {
+                return Err(error);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
         Ok(connected)
     }
 
@@ -60,27 +53,27 @@ impl Client {
         if major >= VERSION_MIN {
             return Ok(());
         }
-        let place = &self.place;
+        let place = self.link.place();
         Err(StoreError::unavailable(format!("Redis at {place} is version {version}; 7.0 or newer is needed")))
     }
 
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        command.query_async(&mut self.manager.clone()).await.map_err(|error| refused(&self.place, &error))
+        let answer = self.send(command).await?.unwrap_or(Value::Nil);
+        redis::from_redis_value(answer).map_err(|error| self.unreadable(&error))
     }
 
     pub(crate) async fn query_all<T: FromRedisValue>(
         &self,
         commands: &redis::Pipeline,
     ) -> Result<T, StoreError> {
-        commands.query_async(&mut self.manager.clone()).await.map_err(|error| refused(&self.place, &error))
-    }
-
-    /// A connection of its own for a command that waits.
-    pub(crate) async fn blocking(&self) -> Result<redis::aio::MultiplexedConnection, StoreError> {
-        let config = redis::AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT));
-        let config = config.set_response_timeout(Some(ANSWER));
-        let connected = self.client.get_multiplexed_async_connection_with_config(&config).await;
-        connected.map_err(|error| refused(&self.place, &error))
+        let (number, mut connection) = self.connection().await?;
+        match commands.query_async(&mut connection).await {
+            Ok(answer) => {
+                self.link.answered();
+                Ok(answer)
+            }
+            Err(error) => Err(self.refused(Some(number), &error)),
+        }
     }
 
     /// Runs a script by its hash, and sends its text if the server does not know it (any more).
@@ -92,35 +85,46 @@ impl Client {
     ) -> Result<T, StoreError> {
         let mut call = redis::cmd("EVALSHA");
         call.arg(&script.hash).arg(keys.len()).arg(keys).arg(args);
-        let mut connection = self.manager.clone();
         loop {
-            match call.query_async(&mut connection).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    self.query::<()>(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text)).await?;
-                }
-                Err(error) => return Err(refused(&self.place, &error)),
+            if let Some(answer) = self.send(&call).await? {
+                return redis::from_redis_value(answer).map_err(|error| self.unreadable(&error));
             }
+            self.query::<()>(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text)).await?;
         }
+    }
+
+    /// None if it is a script that the server does not know.
+    async fn send(&self, command: &Cmd) -> Result<Option<Value>, StoreError> {
+        let (number, mut connection) = self.connection().await?;
+        match connection.req_packed_command(command).await.and_then(Value::extract_error) {
+            Ok(answer) => {
+                self.link.answered();
+                Ok(Some(answer))
+            }
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => Ok(None),
+            Err(error) => Err(self.refused(Some(number), &error)),
+        }
+    }
+
+    async fn connection(&self) -> Result<(u64, MultiplexedConnection), StoreError> {
+        self.link.connection().await.map_err(|error| self.refused(None, &error))
+    }
+
+    /// A connection of its own for a command that waits.
+    pub(crate) async fn blocking(&self) -> Result<MultiplexedConnection, StoreError> {
+        self.link.another().await.map_err(|error| self.refused(None, &error))
     }
 
     /// A connection of its own for what is published.
     pub(crate) async fn listen(&self) -> Result<PubSub, StoreError> {
-        let connecting = tokio::time::timeout(CONNECT, self.client.get_async_pubsub()).await;
-        let connected = connecting.map_err(|_| {
-            StoreError::unavailable(format!("Redis at {} does not answer: timed out", self.place))
-        })?;
-        connected.map_err(|error| refused(&self.place, &error))
+        self.link.listening().await.map_err(|error| self.refused(None, &error))
     }
-}
 
-/// What a caller is told. All of it can pass: a server that is down, full, loading, or a replica for now.
-fn refused(place: &str, error: &redis::RedisError) -> StoreError {
-    let unreachable = error.is_io_error() || error.is_timeout() || error.is_connection_dropped();
-    let what = if unreachable { "does not answer" } else { "refused" };
-    StoreError::unavailable(format!("Redis at {place} {what}: {}", about(error)))
-}
+    fn refused(&self, connection: Option<u64>, error: &RedisError) -> StoreError {
+        self.link.failed(connection, error).told(self.link.place(), error)
+    }
 
-fn about(error: &redis::RedisError) -> String {
-    error.detail().map_or_else(|| error.to_string(), str::to_owned)
+    fn unreadable(&self, error: &impl std::fmt::Display) -> StoreError {
+        StoreError::Corrupt(format!("Redis at {} answered something unexpected: {error}", self.link.place()))
+    }
 }

@@ -1,6 +1,6 @@
 //! Graphs by the hash of their definition: in Redis for every process, and here as the scripts need them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -55,9 +55,13 @@ impl Graphs {
         self.publish(&ir, time).await
     }
 
+    /// Graphs lie in Redis as long as a run is on them, the names of the streams that they use for good.
     pub(crate) async fn publish(&self, ir: &Ir, time: String) -> Result<(), StoreError> {
-        let keys = [self.keys.ir(ir.hash), self.keys.graphs()];
-        self.client.run(&scripts::PUBLISH, &keys, &[time, ir.hash.hex(), json(ir)?]).await
+        let keys = [self.keys.ir(ir.hash), self.keys.graphs(), self.keys.streams()];
+        let stream = |node: &switchyard_core::ir::Node| self.keys.tasks(&node.queue, band(node.priority));
+        let streams: BTreeSet<String> = ir.nodes.iter().map(stream).collect();
+        let args: Vec<String> = [time, ir.hash.hex(), json(ir)?].into_iter().chain(streams).collect();
+        self.client.run(&scripts::PUBLISH, &keys, &args).await
     }
 
     fn keep(&self, graph: Graph) -> Arc<Graph> {

@@ -131,6 +131,36 @@ impl Keys {
         self.name("lock:outbox:ship")
     }
 
+    /// Set: every stream of tasks that a graph here has nodes for.
+    pub fn streams(&self) -> String {
+        self.name("wf.streams")
+    }
+
+    /// List: what plain workers say became of their tasks.
+    pub fn signals(&self) -> String {
+        self.name("completion_signals")
+    }
+
+    /// List: signals that a process is turning into settlements.
+    pub fn processing(&self, mover: &str) -> String {
+        self.name(&format!("completion_signals:processing:{mover}"))
+    }
+
+    /// Hash: process → when it last took signals.
+    pub fn movers(&self) -> String {
+        self.name("completion_signals:movers")
+    }
+
+    /// List: the task that a plain worker has asked for, for one delivery of its node.
+    pub fn plain_task(&self, run: RunId, node: &str, entry: &str) -> String {
+        self.name(&format!("task:{run}:{node}:{entry}"))
+    }
+
+    /// String: written to see whether writes are taken.
+    pub fn probe(&self) -> String {
+        self.name("wf.probe")
+    }
+
     /// String: whose turn it is with a duty that one process has for all.
     pub fn turn(&self, duty: &str) -> String {
         self.name(&format!("lock:turn:{duty}"))

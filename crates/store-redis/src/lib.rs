@@ -11,11 +11,14 @@
 //! Every name in Redis is in `keys.rs` and in `docs/keys.md`.
 
 mod accept;
+mod address;
 mod client;
 mod graphs;
 mod keys;
+mod link;
 mod listen;
 mod moments;
+mod plain;
 mod rare;
 mod record;
 mod recover;
@@ -24,6 +27,7 @@ mod ship;
 mod step;
 mod store;
 mod tidy;
+mod trouble;
 
 pub use keys::Keys;
 pub use ship::Shipped;

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use redis::aio::{PubSubSink, PubSubStream};
 use serde::Deserialize;
 use switchyard_core::RunId;
-use switchyard_core::yard::{QueueDepth, Want};
+use switchyard_core::yard::Want;
 use switchyard_store::{Archive, Change, Followers, IdleWorkers, StoreError};
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -178,30 +178,18 @@ impl RedisStore {
     pub(crate) async fn wait_for_work(&self, want: &Want) {
         let woken = self.waiters.idle.line_up(want.queues.clone());
         // Something may have been queued between the caller's last look and lining up.
-        match self.depths().await {
-            Ok(depths) if depths.iter().any(|depth| want.takes(&depth.queue)) => return,
+        match self.queued().await {
+            Ok(queues) if queues.iter().any(|queue| want.takes(queue)) => return,
             _ => {}
         }
         // A closed channel means that the listener says to look again.
         let _ = tokio::time::timeout(LOOK_EVERY, woken).await;
     }
 
-    /// Queues that have something in them.
-    pub(crate) async fn depths(&self) -> Result<Vec<QueueDepth>, StoreError> {
-        let counts: std::collections::BTreeMap<String, usize> =
-            self.client.query(redis::cmd("HGETALL").arg(self.keys.queued())).await?;
-        let mut depths: std::collections::BTreeMap<&str, [usize; 3]> = std::collections::BTreeMap::new();
-        for (stream, count) in &counts {
-            if let Some((queue, band)) = self.keys.queue_of(stream) {
-                depths.entry(queue).or_default()[band] = *count;
-            }
-        }
-        let depth = |(queue, [high, normal, low]): (&str, [usize; 3])| QueueDepth {
-            queue: queue.into(),
-            high,
-            normal,
-            low,
-        };
-        Ok(depths.into_iter().map(depth).collect())
+    /// Queues that have something in them, as far as it is counted.
+    async fn queued(&self) -> Result<Vec<String>, StoreError> {
+        let streams: Vec<String> = self.client.query(redis::cmd("HKEYS").arg(self.keys.queued())).await?;
+        let queue = |stream: &String| self.keys.queue_of(stream).map(|(queue, _)| queue.to_owned());
+        Ok(streams.iter().filter_map(queue).collect())
     }
 }

@@ -63,11 +63,15 @@ scripts! {
     FORGET = "forget";
     HEARTBEAT = "heartbeat";
     LOAD = "load";
+    LOST = "lost";
+    QUEUES = "queues";
     PUBLISH = "publish";
     RESERVE = "reserve";
     SHIP_DONE = "ship_done";
+    SHIP_LEASE = "ship_lease";
     SHIP_NEXT = "ship_next";
     STEP = "step";
+    TAKE_SIGNALS = "take_signals";
 }
 
 #[cfg(test)]

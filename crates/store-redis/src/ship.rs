@@ -5,18 +5,23 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{RunId, Timestamp};
-use switchyard_store::StoreError;
+use switchyard_observe::Once;
+use switchyard_store::{StoreError, Unarchived};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::scripts;
 use crate::store::RedisStore;
 
-/// How long the lock of a shipper lasts that says nothing any more.
-const LOCK: Duration = Duration::from_secs(30);
+/// How long the lock of a shipper lasts that says nothing any more: how long events wait when it was killed.
+const LOCK: Duration = Duration::from_secs(3);
+/// How often one that waits for the archive says that it is still there.
+const RENEW_EVERY: Duration = Duration::from_secs(1);
 /// Entries of one batch.
 const BATCH: usize = 500;
 /// How long a waiting shipper sleeps at most, and one whose turn it is not.
@@ -48,6 +53,15 @@ impl RedisStore {
     /// One pass: ships whatever there is.
     pub async fn ship(&self) -> Result<Shipped, StoreError> {
         let _turn = self.shipping.lock().await;
+        let shipped = self.ship_batches().await;
+        if shipped.is_err() {
+            // Somebody else may reach the archive.
+            self.leave_shipping().await;
+        }
+        shipped
+    }
+
+    async fn ship_batches(&self) -> Result<Shipped, StoreError> {
         let mut shipped = 0;
         let mut batch = BATCH;
         loop {
@@ -67,18 +81,90 @@ impl RedisStore {
                 self.forget(&tainted).await?;
             }
             let events: Vec<Event> = entries.iter().flat_map(|entry| entry.events.iter().cloned()).collect();
-            shipped += events.len();
-            if !events.is_empty()
-                && let Err(error) = self.archive.append(events).await
-            {
+            let begun = Instant::now();
+            if let Err(error) = self.append_as_shipper(fence, events.clone()).await {
                 self.diverged(error, &entries).await?;
                 continue;
             }
+            let took = begun.elapsed();
             let done = read < batch;
-            self.shipped(fence, &last, &entries, done).await?;
+            if !self.shipped(fence, &last, &entries, done).await? {
+                return Ok(Shipped::NotOurTurn);
+            }
+            shipped += events.len();
+            // Whoever takes entries out of the outbox is the only one to do so, and tells what happened.
+            self.observe.archived(&events, took);
+            self.report(fence, &events).await;
             if done {
                 return Ok(Shipped::Events(shipped));
             }
+        }
+    }
+
+    /// The lock is renewed meanwhile: the archive may take long, and nobody else could be faster.
+    async fn append_as_shipper(&self, fence: u64, events: Vec<Event>) -> Result<(), StoreError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let mut appended = self.archive.append(events);
+        let answer = loop {
+            tokio::select! {
+                answer = &mut appended => break answer,
+                () = tokio::time::sleep(RENEW_EVERY) => {}
+            }
+            // Should it fail, `ship_done` finds out.
+            let _ = self.lease(fence, LOCK).await;
+        };
+        self.note_archive(&answer);
+        answer
+    }
+
+    /// How much has happened that the archive does not have.
+    pub(crate) async fn behind(&self) -> Result<Unarchived, StoreError> {
+        let outbox = self.keys.outbox();
+        let mut ask = redis::pipe();
+        ask.cmd("XLEN").arg(&outbox);
+        ask.cmd("XRANGE").arg(&outbox).arg("-").arg("+").arg("COUNT").arg(1);
+        ask.cmd("TIME");
+        let (changes, oldest, (s, us)): (usize, Entries, (u64, u64)) = self.client.query_all(&ask).await?;
+        // Entries are numbered by the server's clock, in milliseconds.
+        let began = oldest.first().and_then(|(id, _)| id.split_once('-')?.0.parse::<u64>().ok());
+        let oldest = began.map_or(0, |began| (s * 1_000 + us / 1_000).saturating_sub(began));
+        Ok(Unarchived { changes, oldest: Duration::from_millis(oldest) })
+    }
+
+    /// Whether the archive answers, for those who watch.
+    pub(crate) fn note_archive(&self, answer: &Result<(), StoreError>) {
+        self.observe.metrics().archive_is_up(!matches!(answer, Err(StoreError::Unavailable(_))));
+    }
+
+    /// Spans of what was shipped. A run that this shipper has not seen before is looked up: somebody else accepted it,
+    /// or shipped until now.
+    async fn report(&self, fence: u64, events: &[Event]) {
+        if self.reported_under.swap(fence, Ordering::Relaxed) != fence {
+            self.observe.forget_reported();
+        }
+        for (run, first) in self.observe.strangers(events) {
+            let before = usize::try_from(first.saturating_sub(1)).unwrap_or(usize::MAX);
+            match self.archive.events(run, 0, before).await {
+                Ok(history) => self.observe.catch_up(run, &history),
+                Err(error) => tracing::debug!(%run, %error, "some spans of a run are missing"),
+            }
+        }
+        self.observe.report(events);
+    }
+
+    async fn lease(&self, fence: u64, lasts: Duration) -> Result<bool, StoreError> {
+        let args = [fence.to_string(), lasts.as_millis().to_string()];
+        let ours: u8 = self.client.run(&scripts::SHIP_LEASE, &[self.keys.ship_lock()], &args).await?;
+        Ok(ours == 1)
+    }
+
+    /// Lets go of the lock, if it is ours. If that fails, it runs out.
+    async fn leave_shipping(&self) {
+        let fence = self.fence.swap(0, Ordering::Relaxed);
+        if fence > 0 {
+            let _ = self.lease(fence, Duration::ZERO).await;
         }
     }
 
@@ -92,6 +178,7 @@ impl RedisStore {
         let mut answer = answer.into_iter();
         let mut next = || answer.next().unwrap_or(redis::Value::Nil);
         let fence: u64 = redis::from_redis_value(next()).map_err(unreadable)?;
+        self.fence.store(fence, Ordering::Relaxed);
         if fence == 0 {
             return Ok(None);
         }
@@ -102,13 +189,15 @@ impl RedisStore {
         Ok(Some((fence, entries, forgotten.collect())))
     }
 
+    /// Takes entries out of the outbox. False if somebody has taken over meanwhile: then they ship the same once more,
+    /// which changes nothing.
     async fn shipped(
         &self,
         fence: u64,
         last: &str,
         entries: &[Entry],
-        let_go: bool,
-    ) -> Result<(), StoreError> {
+        done: bool,
+    ) -> Result<bool, StoreError> {
         let mut news: HashMap<RunId, (u64, u64, bool)> = HashMap::new();
         for entry in entries {
             for event in &entry.events {
@@ -118,13 +207,14 @@ impl RedisStore {
         }
         let keys = [self.keys.ship_lock(), self.keys.outbox(), self.keys.runs()];
         let flag = |set: bool| if set { "1".to_owned() } else { "0".to_owned() };
+        // A process on duty keeps the lock: what it knows about the runs that it reports then stays of use.
+        let let_go = done && !self.on_duty.load(Ordering::Relaxed);
         let mut args = vec![self.keys.begin().to_owned(), fence.to_string(), last.to_owned()];
         args.extend([self.limits.key_memory.as_millis().to_string(), flag(let_go), news.len().to_string()]);
         for (run, (life, seq, ended)) in news {
             args.extend([run.to_string(), life.to_string(), seq.to_string(), flag(ended)]);
         }
-        // Whoever took over in the meantime ships the same once more, which changes nothing.
-        self.client.run::<u8>(&scripts::SHIP_DONE, &keys, &args).await.map(drop)
+        Ok(self.client.run::<u8>(&scripts::SHIP_DONE, &keys, &args).await? == 1)
     }
 
     /// Returns when everything that is in the outbox now has left it.
@@ -151,15 +241,24 @@ impl RedisStore {
         Ok(found.is_empty())
     }
 
-    /// The duty: ships what comes, as soon as it comes.
+    /// The duty: ships what comes, as soon as it comes. One process of those that share a Redis does, until it stops.
     pub async fn ship_forever(self: Arc<Self>, stop: CancellationToken) {
-        let mut waiting = None;
+        self.on_duty.store(true, Ordering::Relaxed);
+        let (mut waiting, mut trouble) = (None, Once::default());
         while !stop.is_cancelled() {
             let pause = match self.ship().await {
-                Ok(Shipped::Events(_)) => self.until_more(&mut waiting).await,
+                Ok(Shipped::Events(_)) => {
+                    trouble.is_over();
+                    tokio::select! {
+                        failed = self.until_more(&mut waiting) => failed,
+                        () = stop.cancelled() => false,
+                    }
+                }
                 Ok(Shipped::NotOurTurn) => true,
                 Err(error) => {
-                    tracing::error!(%error, "events could not be shipped to the archive");
+                    if trouble.is_news(&error) {
+                        tracing::error!(%error, "events could not be shipped to the archive");
+                    }
                     true
                 }
             };
@@ -170,6 +269,17 @@ impl RedisStore {
                 }
             }
         }
+        self.on_duty.store(false, Ordering::Relaxed);
+        self.finish_shipping().await;
+    }
+
+    /// What this process did last is in the archive when it is gone, and the next shipper need not wait for its lock.
+    async fn finish_shipping(&self) {
+        if let Err(error) = self.ship().await {
+            tracing::warn!(%error, "events are left for others to ship");
+        }
+        let _turn = self.shipping.lock().await;
+        self.leave_shipping().await;
     }
 
     /// Waits until there is something in the outbox, a while at most. Whether that failed.

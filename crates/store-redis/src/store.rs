@@ -2,15 +2,20 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{ClaimRef, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want};
 use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
-use switchyard_store::{Archive, Change, Clock, HotStore, Size, StoreError, Unfinished};
+use switchyard_observe::Observe;
+use switchyard_store::{
+    Archive, Change, Clock, HotStore, Size, StoreError, SystemClock, Unarchived, Unfinished,
+};
 use tokio::sync::{Mutex as Turns, watch};
 use tokio::task::AbortHandle;
 
@@ -30,11 +35,14 @@ pub struct RedisSettings {
     pub limits: Limits,
     /// Instead of the server's time. For tests.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Who is told what happens.
+    pub observe: Observe,
 }
 
 impl RedisSettings {
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), prefix: String::new(), limits: Limits::default(), clock: None }
+        let (prefix, limits, observe) = Default::default();
+        Self { url: url.into(), prefix, limits, clock: None, observe }
     }
 }
 
@@ -51,7 +59,17 @@ pub struct RedisStore {
     pub(crate) turns: Turns<()>,
     /// One pass at a time ships from this process.
     pub(crate) shipping: Turns<()>,
+    /// Of the shipper's lock, while this process has it; else 0.
+    pub(crate) fence: AtomicU64,
+    /// The lock under which spans were last reported here.
+    pub(crate) reported_under: AtomicU64,
+    /// Whether this process ships what comes, and not only when it is asked to.
+    pub(crate) on_duty: AtomicBool,
+    pub(crate) observe: Observe,
     pub(crate) name: String,
+    /// Stands in Redis for as long as the signals that this process took are its own.
+    pub(crate) mark: Mutex<String>,
+    pub(crate) waiting_for_signals: Turns<Option<MultiplexedConnection>>,
     pub(crate) waiters: Arc<Waiters>,
     clock: Option<Arc<dyn Clock>>,
     listening: AbortHandle,
@@ -72,24 +90,32 @@ impl Drop for RedisStore {
 impl RedisStore {
     /// Connects. What the archive says is unfinished and Redis lacks is given to it by [`HotStore::restore`].
     pub async fn open(settings: RedisSettings, archive: Arc<dyn Archive>) -> Result<Self, StoreError> {
-        let client = Client::connect(&settings.url).await?;
+        let client = Client::connect(&settings.url, settings.observe.metrics().clone()).await?;
         let keys = Keys::new(&settings.prefix, 0, 1);
         let waiters = Arc::new(Waiters::default());
         let listener = Listener::new(client.clone(), keys.clone(), archive.clone(), waiters.clone());
-        Ok(Self {
+        let store = Self {
             graphs: Graphs::new(client.clone(), keys.clone()),
             listening: tokio::spawn(listener.listen_forever()).abort_handle(),
             name: format!("{:016x}", rand::random::<u64>()),
+            mark: Mutex::default(),
+            waiting_for_signals: Turns::default(),
             on: Mutex::new(HashMap::new()),
             turns: Turns::new(()),
             shipping: Turns::new(()),
+            fence: AtomicU64::new(0),
+            reported_under: AtomicU64::new(0),
+            on_duty: AtomicBool::new(false),
+            observe: settings.observe,
             limits: settings.limits,
             clock: settings.clock,
             client,
             keys,
             archive,
             waiters,
-        })
+        };
+        store.make_groups().await?;
+        Ok(store)
     }
 
     pub fn keys(&self) -> &Keys {
@@ -103,6 +129,10 @@ impl RedisStore {
         }
         let (seconds, micros): (i64, i64) = self.client.query(&redis::cmd("TIME")).await?;
         Ok(Timestamp::from_millis(seconds * 1_000 + micros / 1_000))
+    }
+
+    fn here(&self) -> Timestamp {
+        self.clock.as_ref().map_or_else(|| SystemClock.now(), |clock| clock.now())
     }
 
     /// The time to tell a script; empty for the server's own.
@@ -126,7 +156,13 @@ impl HotStore for RedisStore {
         settlements: Vec<Settlement>,
         want: &Want,
     ) -> Result<(Vec<Settled>, Vec<Task>), StoreError> {
-        self.settle_and_claim(settlements, want).await
+        let (settled, tasks) = self.settle_and_claim(settlements, want).await?;
+        for task in &tasks {
+            // By two clocks: to the millisecond if they agree.
+            let waited = self.here().since(task.queued_at);
+            self.observe.metrics().claimed_step(&task.queue, waited);
+        }
+        Ok((settled, tasks))
     }
 
     async fn work_ready(&self, want: &Want) {
@@ -173,7 +209,10 @@ impl HotStore for RedisStore {
     }
 
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError> {
-        self.take_up(runs).await
+        let count = runs.len();
+        self.take_up(runs).await?;
+        self.observe.metrics().taken_up(count);
+        Ok(())
     }
 
     async fn compare(&self, unfinished: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
@@ -192,7 +231,9 @@ impl HotStore for RedisStore {
     }
 
     async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
-        self.fire_due().await
+        let fired = self.fire_due().await?;
+        self.observe.metrics().timers_fired(fired.0);
+        Ok(fired)
     }
 
     async fn timers_changed(&self) {
@@ -200,7 +241,9 @@ impl HotStore for RedisStore {
     }
 
     async fn reclaim(&self) -> Result<usize, StoreError> {
-        self.reclaim_due().await
+        let reclaimed = self.reclaim_due().await?;
+        self.observe.metrics().reclaimed(reclaimed);
+        Ok(reclaimed)
     }
 
     async fn in_flight(&self, run: RunId) -> Result<bool, StoreError> {
@@ -232,12 +275,25 @@ impl HotStore for RedisStore {
     }
 
     async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
-        self.depths().await
+        self.look_at_queues().await
+    }
+
+    async fn signal_again(&self, signal: &str) -> Result<(), StoreError> {
+        self.push_again(signal).await
     }
 
     async fn size(&self) -> Result<Size, StoreError> {
         let runs = self.client.query(redis::cmd("SCARD").arg(self.keys.runs())).await?;
         let timers = self.client.query(redis::cmd("ZCARD").arg(self.keys.timers())).await?;
         Ok(Size { runs, timers })
+    }
+
+    async fn unarchived(&self) -> Result<Option<Unarchived>, StoreError> {
+        self.behind().await.map(Some)
+    }
+
+    /// A write that changes nothing: a replica, or a server that is full, would refuse it.
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.client.query(redis::cmd("SET").arg(self.keys.probe()).arg(1).arg("PX").arg(1)).await
     }
 }

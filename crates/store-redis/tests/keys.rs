@@ -12,6 +12,7 @@ use switchyard_core::run::{
 use switchyard_core::yard::{NewRun, Want};
 use switchyard_core::{ApprovalId, Payload, RunId, Timestamp};
 use switchyard_store::HotStore;
+use switchyard_store::plain::{About, PlainWorkers};
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::redis::Redis;
 
@@ -58,6 +59,17 @@ async fn use_it(server: &Redis) {
     store.step(vec![Settlement { claim, outcome }], &nothing).await.expect("settled");
     store.archived().await.expect("archived");
     store.step(Vec::new(), &want).await.expect("claimed");
+    as_a_plain_worker(&store, tasks[0].run).await;
+}
+
+/// Signals that wait and one that is being settled, and an answer to a worker.
+async fn as_a_plain_worker(store: &RedisStore, run: RunId) {
+    for n in 0..101 {
+        store.signal_again(&n.to_string()).await.expect("pushed");
+    }
+    store.take_signals().await.expect("taken");
+    let about = About { run, node: "a".into(), delivery: Some("1-0".to_owned()), worker: "w".into() };
+    store.answer(&about, "gone").await.expect("answered");
 }
 
 /// The pattern that a key is documented as.
@@ -75,6 +87,8 @@ fn pattern(key: &str) -> String {
         ("approval:", "approval"),
         ("ir:", "hash"),
         ("lock:turn:", "duty"),
+        ("completion_signals:processing:", "process"),
+        ("task:", "run}:{node}:{entry"),
     ];
     match fixed.iter().find(|(begin, _)| key.starts_with(begin)) {
         Some((begin, name)) => format!("`{begin}{{{name}}}`"),

@@ -13,7 +13,7 @@ use switchyard_core::run::{
 };
 use switchyard_core::yard::{NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
-use switchyard_store::{Archive, HotStore};
+use switchyard_store::{Archive, Clock, HotStore, SystemClock};
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::redis;
 use tokio_util::sync::CancellationToken;
@@ -76,13 +76,28 @@ async fn work(
             done.push(settlement);
         }
         if tasks.is_empty() {
-            store.fire_timers().await.expect("fired");
             tokio::select! {
                 () = store.work_ready(&want) => {}
-                () = store.timers_changed() => {}
-                () = tokio::time::sleep(Duration::from_millis(200)) => {}
                 () = stop.cancelled() => {}
             }
+        }
+    }
+}
+
+/// Fires what is due, and sleeps until the next is.
+async fn keep_time(store: Arc<RedisStore>, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        let (_, next) = store.fire_timers().await.expect("fired");
+        let due = async {
+            match next {
+                Some(at) => SystemClock.sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = due => {}
+            () = store.timers_changed() => {}
+            () = stop.cancelled() => {}
         }
     }
 }
@@ -120,6 +135,7 @@ async fn several_processes_share_the_work() {
     let mut working = tokio::task::JoinSet::new();
     for (i, store) in stores.iter().enumerate() {
         working.spawn(store.clone().ship_forever(stop.clone()));
+        working.spawn(keep_time(store.clone(), stop.clone()));
         for slot in 0..4 {
             working.spawn(work(store.clone(), format!("w{i}-{slot}"), serials.clone(), stop.clone()));
         }

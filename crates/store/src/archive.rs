@@ -12,7 +12,7 @@ use switchyard_core::run::{Event, RunStatus};
 use switchyard_core::schedule::Schedule;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp, time};
 
-use crate::StoreError;
+use crate::{DeadLetter, Purge, StoreError};
 
 /// Resolves when what was handed over is durable.
 pub type Ack = BoxFuture<'static, Result<(), StoreError>>;
@@ -96,6 +96,18 @@ pub trait Archive: Send + Sync + 'static {
 
     /// Whether there was such a key, and it was not revoked before.
     async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError>;
+
+    /// Keeps a dead letter that follows from no event, instead of one that has this id. Those of nodes are kept by
+    /// [`Archive::append`], and go when their node starts over.
+    async fn bury(&self, letter: DeadLetter) -> Result<(), StoreError>;
+
+    /// Newest first.
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
+
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError>;
+
+    /// How many were removed.
+    async fn purge(&self, which: Purge) -> Result<usize, StoreError>;
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError>;
 

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::{StoreError, Unfinished};
 
-pub use switchyard_core::yard::{QueueDepth, Want};
+pub use switchyard_core::yard::{Lane, PRIORITIES, QueueDepth, Want};
 
 /// The newest of a run that is durable, for those who follow it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,9 +97,32 @@ pub trait HotStore: Send + Sync + 'static {
     /// the store can keep nothing any more.
     fn follow(&self, run: RunId) -> watch::Receiver<Change>;
 
+    /// The queues that are known, by name, and how much there is of each.
     async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError>;
 
+    /// Leaves a signal once more, as a plain worker does (see [`crate::plain`]).
+    async fn signal_again(&self, _signal: &str) -> Result<(), StoreError> {
+        Err(StoreError::unavailable("signals of plain workers are taken in Redis, and there is none here"))
+    }
+
     async fn size(&self) -> Result<Size, StoreError>;
+
+    /// What was answered and is not in the archive yet; none if nothing is answered before it is there.
+    async fn unarchived(&self) -> Result<Option<Unarchived>, StoreError> {
+        Ok(None)
+    }
+
+    /// Whether it takes changes.
+    async fn ready(&self) -> Result<(), StoreError>;
+}
+
+/// How far the archive is behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unarchived {
+    /// Each of one event or a few.
+    pub changes: usize,
+    /// How long the oldest of them has waited.
+    pub oldest: Duration,
 }
 
 /// How much is in flight.

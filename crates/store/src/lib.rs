@@ -7,10 +7,12 @@
 mod archive;
 mod cas;
 mod clock;
+mod dead;
 mod error;
 mod follow;
 mod hot;
 mod idle;
+pub mod plain;
 
 pub use archive::{
     Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, Retention, RunFilter,
@@ -18,7 +20,8 @@ pub use archive::{
 };
 pub use cas::Cas;
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use dead::{DeadKind, DeadLetter, POISONED, Purge};
 pub use error::StoreError;
 pub use follow::{Followers, news};
-pub use hot::{Change, HotStore, QueueDepth, Size, Want};
+pub use hot::{Change, HotStore, Lane, PRIORITIES, QueueDepth, Size, Unarchived, Want};
 pub use idle::IdleWorkers;

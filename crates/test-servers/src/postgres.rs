@@ -2,8 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -11,6 +10,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
+
+use crate::certificates::Certificates;
+use crate::free_port;
 
 const SCRIPT: &str = include_str!("postgres.sh");
 
@@ -30,6 +32,7 @@ pub struct Postgres {
     folder: TempDir,
     port: u16,
     sync: Sync,
+    tls: bool,
     /// None while it is stopped.
     keeper: Option<Child>,
 }
@@ -49,13 +52,26 @@ pub fn fresh_schema() -> String {
 impl Postgres {
     /// A server of its own, for a test that stops it or measures it.
     pub fn start(sync: Sync) -> Self {
+        Self::prepared(sync, None)
+    }
+
+    /// One that takes TCP connections with TLS alone.
+    pub fn start_with_tls(certificates: &Certificates) -> Self {
+        Self::prepared(Sync::Off, Some(certificates))
+    }
+
+    fn prepared(sync: Sync, certificates: Option<&Certificates>) -> Self {
         let programs = programs();
         let folder = tempfile::Builder::new().prefix("switchyard-postgres-").tempdir().expect("a folder");
         if let Some((user, group)) = postgres_user() {
             chown(folder.path(), Some(user), Some(group)).expect("the folder is ours to give away");
         }
         init(&programs, folder.path());
-        let mut server = Self { programs, folder, port: free_port(), sync, keeper: None };
+        if let Some(certificates) = certificates {
+            put_certificates(certificates, &folder.path().join("data"));
+        }
+        let tls = certificates.is_some();
+        let mut server = Self { programs, folder, port: free_port(), sync, tls, keeper: None };
         server.launch();
         server
     }
@@ -115,9 +131,12 @@ impl Postgres {
         command.arg("-c").arg(SCRIPT).arg("postgres.sh").arg(folder);
         command.args(as_postgres()).arg(self.programs.join("postgres"));
         command.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
-        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        command.args(["-h", "127.0.0.1,127.0.0.2", "-p", &self.port.to_string()]);
         for setting in self.settings() {
             command.args(["-c", setting]);
+        }
+        if self.tls {
+            command.args(["-c", "ssl=on"]);
         }
         // A group of its own: Ctrl-C is for the tests, which then take the server with them.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -165,6 +184,20 @@ fn wait_until_ready(log: ChildStderr) -> Result<(), String> {
     Ok(())
 }
 
+/// Where Postgres looks for them by itself. It wants its key to be its own.
+fn put_certificates(certificates: &Certificates, data: &Path) {
+    let (certificate, key) = (data.join("server.crt"), data.join("server.key"));
+    fs::copy(certificates.certificate(), &certificate).expect("a copy");
+    fs::copy(certificates.key(), &key).expect("a copy");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("permissions");
+    if let Some((user, group)) = postgres_user() {
+        for file in [&certificate, &key] {
+            chown(file, Some(user), Some(group)).expect("the file is ours to give away");
+        }
+    }
+    fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all all trust\n").expect("a file");
+}
+
 fn init(programs: &Path, folder: &Path) {
     let mut command = if as_postgres().is_empty() {
         Command::new(programs.join("initdb"))
@@ -177,10 +210,6 @@ fn init(programs: &Path, folder: &Path) {
     command.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
     let done = command.current_dir(folder).output().expect("initdb can be started");
     assert!(done.status.success(), "initdb failed:\n{}", String::from_utf8_lossy(&done.stderr));
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
 }
 
 /// Where `initdb` and `postgres` are: the newest version that Debian has, or the path.

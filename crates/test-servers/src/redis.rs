@@ -11,10 +11,15 @@ use tempfile::TempDir;
 
 const SCRIPT: &str = include_str!("redis.sh");
 
+/// An append-only file, synced every second.
+const KEEPING: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
+
 /// A server on a Unix socket, stopped and removed when this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Redis {
     folder: TempDir,
+    /// Of its command line, besides those that every one of them has.
+    options: Vec<String>,
     /// None while it is stopped.
     keeper: Option<Child>,
 }
@@ -35,11 +40,17 @@ impl Redis {
     /// A server of its own, for a test that stops it, flushes it or measures it. With an append-only file, as in
     /// production; synced every second.
     pub fn start() -> Self {
+        Self::with_options(|_| Vec::new())
+    }
+
+    /// The same with words of its command line, which are told its folder.
+    pub fn with_options(options: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let installed = Command::new("redis-server").arg("--version").output();
         let installed = installed.is_ok_and(|done| done.status.success());
         assert!(installed, "this test needs redis-server: install the Debian package `redis-server`");
         let folder = tempfile::Builder::new().prefix("switchyard-redis-").tempdir().expect("a folder");
-        let mut server = Self { folder, keeper: None };
+        let options = options(folder.path());
+        let mut server = Self { folder, options, keeper: None };
         server.start_again();
         server
     }
@@ -77,25 +88,31 @@ impl Redis {
 
     /// Starts what was stopped, at the same place with the data that lies there.
     pub fn start_again(&mut self) {
-        self.launch(&["--appendonly", "yes", "--appendfsync", "everysec"]);
+        self.launch(&KEEPING, "ready to accept connections");
+    }
+
+    /// Starts what was stopped, with more words of its own, and does not wait until it has read its data.
+    pub fn start_unready(&mut self, options: &[&str]) {
+        self.launch(&[&KEEPING[..], options].concat(), "Server initialized");
     }
 
     /// Starts what was stopped with the data of the last `SAVE`, as a stale replica would have it.
     pub fn start_from_dump(&mut self) {
-        self.launch(&["--appendonly", "no"]);
+        self.launch(&["--appendonly", "no"], "ready to accept connections");
     }
 
-    fn launch(&mut self, persistence: &[&str]) {
+    fn launch(&mut self, options: &[&str], said_first: &str) {
         assert!(self.keeper.is_none(), "the server runs");
         let mut command = Command::new("sh");
         command.arg("-c").arg(SCRIPT).arg("redis.sh").arg(self.folder.path()).arg("redis-server");
-        command.args(["--port", "0", "--save", ""]).args(persistence);
+        command.args(["--port", "0", "--save", ""]).args(&self.options);
+        command.args(options);
         command.arg("--dir").arg(self.folder.path()).arg("--unixsocket").arg(self.socket());
         // A group of its own: Ctrl-C is for the tests, which then take the server with them.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut keeper = command.spawn().expect("sh is there");
         let log = keeper.stdout.take().expect("stdout is a pipe");
-        if let Err(log) = wait_until_ready(log) {
+        if let Err(log) = wait_until(log, said_first) {
             drop(keeper.stdin.take());
             panic!("redis-server did not start:\n{log}");
         }
@@ -110,15 +127,15 @@ impl Drop for Redis {
     }
 }
 
-/// Reads the log until the server takes connections, and keeps reading it, so that it never blocks on its log.
-fn wait_until_ready(log: ChildStdout) -> Result<(), String> {
+/// Reads the log until the server says so, and keeps reading it, so that it never blocks on its log.
+fn wait_until(log: ChildStdout, said: &str) -> Result<(), String> {
     let mut log = BufReader::new(log);
     let mut seen = String::new();
     loop {
         let begin = seen.len();
         match log.read_line(&mut seen) {
             Ok(0) | Err(_) => return Err(seen),
-            Ok(_) if seen[begin..].contains("ready to accept connections") => break,
+            Ok(_) if seen[begin..].contains(said) => break,
             Ok(_) => {}
         }
     }

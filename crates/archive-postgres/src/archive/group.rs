@@ -7,7 +7,7 @@ use switchyard_core::run::{Accepted, Event, EventKind, RunStatus};
 use switchyard_core::{Hash, Payload, RunId};
 use switchyard_store::StoreError;
 
-use super::project::{Approvals, Standing};
+use super::project::{Approvals, Dead, Standing};
 
 /// An event with its body as it is stored.
 #[derive(Debug)]
@@ -64,6 +64,7 @@ pub(super) struct Group<'a> {
     keys: HashMap<Arc<str>, RunId>,
     pub(super) runs: HashMap<RunId, Grown<'a>>,
     pub(super) approvals: Approvals,
+    pub(super) dead: Dead,
     /// Payloads in the CAS, and the runs that hold on to them.
     pub(super) payloads: HashSet<(Hash, RunId)>,
 }
@@ -78,6 +79,7 @@ impl<'a> Group<'a> {
             keys: HashMap::new(),
             runs: HashMap::new(),
             approvals: Approvals::default(),
+            dead: Dead::default(),
             payloads: HashSet::new(),
         }
     }
@@ -179,6 +181,7 @@ impl<'a> Group<'a> {
         grown.standing.follow(event);
         grown.new.push(written);
         self.approvals.follow(event);
+        self.dead.follow(event);
         event.kind.for_each_payload(&mut |payload| {
             if let Payload::Cas(reference) = payload {
                 self.payloads.insert((reference.hash, event.run));

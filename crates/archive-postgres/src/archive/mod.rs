@@ -6,6 +6,7 @@
 //! - `project`: the rows of runs and approvals that follow from events
 //! - `read`, `schedules`, `workflows`, `keys`, `retain`: the rest, on the pool
 
+mod dead;
 mod group;
 mod keys;
 mod project;
@@ -25,8 +26,8 @@ use async_trait::async_trait;
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, Page, Retention, RunFilter, RunRecord,
-    ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, DeadLetter, Page, Purge, Retention,
+    RunFilter, RunRecord, ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::pool::Pool;
@@ -166,6 +167,22 @@ impl Archive for PostgresArchive {
 
     async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
         keys::revoke(&self.pool, id, at).await
+    }
+
+    async fn bury(&self, letter: DeadLetter) -> Result<(), StoreError> {
+        dead::bury(&self.pool, &letter).await
+    }
+
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
+        dead::newest(&self.pool, limit).await
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError> {
+        dead::by_id(&self.pool, id).await
+    }
+
+    async fn purge(&self, which: Purge) -> Result<usize, StoreError> {
+        dead::purge(&self.pool, &which).await
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError> {

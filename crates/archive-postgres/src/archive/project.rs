@@ -7,7 +7,7 @@ use std::sync::Arc;
 use switchyard_core::error::RunError;
 use switchyard_core::run::{ApprovalRequest, Decision, Event, EventKind, RunStatus, WaitFor};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
-use switchyard_store::ApprovalStatus;
+use switchyard_store::{ApprovalStatus, DeadLetter};
 
 /// What a run's row says, as far as events change it.
 #[derive(Debug, Clone)]
@@ -174,5 +174,26 @@ impl Approvals {
             }
         }
         self.withdrawn.push(Withdrawn { run, node: node.cloned(), status });
+    }
+}
+
+/// What events do to the dead letters. Stored ones that are revived go first.
+#[derive(Debug, Default)]
+pub(super) struct Dead {
+    pub(super) revived: Vec<(RunId, Arc<str>)>,
+    pub(super) buried: Vec<DeadLetter>,
+}
+
+impl Dead {
+    pub(super) fn follow(&mut self, event: &Event) {
+        self.buried.extend(DeadLetter::of(event));
+        if let EventKind::RunRetried { reset, .. } = &event.kind {
+            let starts_over = |letter: &DeadLetter| {
+                letter.run_id == Some(event.run)
+                    && letter.node.as_ref().is_some_and(|node| reset.contains(node))
+            };
+            self.buried.retain(|letter| !starts_over(letter));
+            self.revived.extend(reset.iter().map(|node| (event.run, node.clone())));
+        }
     }
 }

@@ -99,11 +99,11 @@ pub(super) fn millis(at: Option<Timestamp>) -> Option<i64> {
     at.map(Timestamp::as_millis)
 }
 
-fn shared(row: &Row, column: &str) -> Arc<str> {
+pub(super) fn shared(row: &Row, column: &str) -> Arc<str> {
     text::read(row.get(column)).into()
 }
 
-fn maybe_shared(row: &Row, column: &str) -> Option<Arc<str>> {
+pub(super) fn maybe_shared(row: &Row, column: &str) -> Option<Arc<str>> {
     row.get::<_, Option<String>>(column).map(|stored| text::read(stored).into())
 }
 

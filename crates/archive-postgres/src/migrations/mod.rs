@@ -7,7 +7,7 @@ use crate::Target;
 use crate::error::{cannot_connect, sentence};
 
 /// `MIGRATIONS[n]` leads from version `n` to version `n + 1`.
-const MIGRATIONS: &[&str] = &[include_str!("0001_history.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("0001_history.sql"), include_str!("0002_dead_letters.sql")];
 
 /// Makes the schema and its tables, or brings them to the version this program knows. Any number of processes may do
 /// this at once. Answers how many steps were needed.

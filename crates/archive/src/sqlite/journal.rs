@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement, params};
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
-use switchyard_store::{Retention, StoreError, WorkflowRecord};
+use switchyard_store::{DeadLetter, Purge, Retention, StoreError, WorkflowRecord};
 
-use super::{keys, project, read, retain, schedules};
+use super::{dead, keys, project, read, retain, schedules};
 
 /// Something to make durable.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(super) enum Work {
     Schedule(schedules::Change),
     Retain { policy: Retention, now: Timestamp, limit: usize },
     Key(keys::Change),
+    Bury(Box<DeadLetter>),
+    Purge(Purge),
 }
 
 impl Work {
@@ -31,7 +33,9 @@ impl Work {
             | Self::Workflow { .. }
             | Self::Cache { .. }
             | Self::Schedule(_)
-            | Self::Key(_) => 1,
+            | Self::Key(_)
+            | Self::Bury(_)
+            | Self::Purge(_) => 1,
             // Other work should not wait for what is behind it, too.
             Self::Retain { .. } => usize::MAX,
         }
@@ -156,6 +160,8 @@ impl<'c> Journal<'c> {
                 self.active.clear();
                 return retain::pass(self.conn, policy, *now, *limit).map(Answer::Removed);
             }
+            Work::Bury(letter) => dead::bury(self.conn, letter)?,
+            Work::Purge(which) => return dead::purge(self.conn, which).map(Answer::Removed),
             Work::Key(change) => return keys::change(self.conn, change).map(Answer::Changed),
             Work::Schedule(change) => return schedules::change(self.conn, change).map(Answer::Changed),
         }

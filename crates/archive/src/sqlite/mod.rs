@@ -6,6 +6,7 @@
 //! - `read`: questions, answered on connections of their own; `newest`: one that need not be asked twice
 
 mod checkpoint;
+mod dead;
 mod error;
 mod journal;
 mod keys;
@@ -28,8 +29,8 @@ use rusqlite::{Connection, OpenFlags};
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, Page, Retention, RunFilter, RunRecord,
-    ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, DeadLetter, Page, Purge, Retention,
+    RunFilter, RunRecord, ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::folder::FolderLock;
@@ -285,6 +286,26 @@ impl Archive for SqliteArchive {
 
     async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
         self.change_key(keys::Change::Revoke { id: id.to_owned(), at }).await
+    }
+
+    async fn bury(&self, letter: DeadLetter) -> Result<(), StoreError> {
+        self.write(Work::Bury(Box::new(letter))).await.map(|_| ())
+    }
+
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
+        self.readers.ask(move |conn| dead::newest(conn, limit)).await
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError> {
+        let id = id.to_owned();
+        self.readers.ask(move |conn| dead::by_id(conn, &id)).await
+    }
+
+    async fn purge(&self, which: Purge) -> Result<usize, StoreError> {
+        match self.write(Work::Purge(which)).await? {
+            Answer::Removed(letters) => Ok(letters),
+            Answer::Done | Answer::Changed(_) | Answer::Workflow(_) => Ok(0),
+        }
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError> {

@@ -3,8 +3,9 @@
 use rusqlite::{Connection, params};
 use switchyard_core::run::{Accepted, ApprovalRequest, Decision, Event, EventKind, RunStatus, WaitFor};
 use switchyard_core::{ApprovalId, Timestamp, error::RunError};
-use switchyard_store::ApprovalStatus;
+use switchyard_store::{ApprovalStatus, DeadLetter};
 
+use super::dead;
 use super::journal::Failure;
 use super::rows::approval_word;
 
@@ -60,12 +61,18 @@ pub(super) fn follow(conn: &Connection, run_no: i64, event: &Event) -> Result<()
         E::RunEnded { status, error, .. } => {
             end(conn, run_no, (*status).into(), Some(event.at), error.as_ref())
         }
-        E::RunRetried { .. } => end(conn, run_no, RunStatus::Running, None, None),
+        E::RunRetried { reset, .. } => {
+            end(conn, run_no, RunStatus::Running, None, None)?;
+            dead::revive(conn, event, reset)
+        }
         E::NodeWaiting { node, on: WaitFor::Approval(request) } => ask(conn, event, node, request),
         E::ApprovalDecided { approval, decision, by, comment, .. } => {
             decide(conn, approval, *decision, event.at, by, comment)
         }
-        E::NodeFailed { node, .. } => withdraw(conn, event, node, ApprovalStatus::TimedOut),
+        E::NodeFailed { node, .. } => {
+            withdraw(conn, event, node, ApprovalStatus::TimedOut)?;
+            DeadLetter::of(event).map_or(Ok(()), |letter| dead::bury(conn, &letter))
+        }
         E::NodeCancelled { node } => withdraw(conn, event, node, ApprovalStatus::Cancelled),
         E::RunAccepted(_)
         | E::RunPatched(_)

@@ -99,7 +99,7 @@ fn with<S: FromSql, T>(row: &Row<'_>, column: &str, read: impl Fn(S) -> Option<T
     read(row.get(column)?).ok_or_else(|| damaged(row, column))
 }
 
-fn maybe<S: FromSql, T>(
+pub(super) fn maybe<S: FromSql, T>(
     row: &Row<'_>,
     column: &str,
     read: impl Fn(S) -> Option<T>,

@@ -1,9 +1,12 @@
 //! `switchyard worker`
 
+use switchyard_server::{ServerState, serve_health};
+
 use crate::drive::Signals;
 use crate::errors::Failure;
 use crate::flags::{StoreArgs, WorkArgs, WorkerArgs};
 use crate::output;
+use crate::serving;
 use crate::settings::Settings;
 use crate::station::{Part, Station};
 
@@ -30,8 +33,19 @@ pub(crate) struct Args {
 pub(crate) async fn execute(settings: &Settings) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let station = Station::open(settings, Part::Working).await?;
+    let health = match settings.metrics_listen {
+        Some(listen) => Some(serving::bind(listen, "metrics.listen").await?),
+        None => None,
+    };
     let _trouble = station.work();
     output::tell(&format!("switchyard {} works; Ctrl-C stops it", env!("CARGO_PKG_VERSION")));
+    if let Some(listener) = health {
+        let address = listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string());
+        output::tell(&format!("  metrics http://{address}/metrics"));
+        let state = ServerState::new(station.engine().clone(), station.services().clone());
+        // It ends with the process: a worker that stops is still looked at.
+        tokio::spawn(serve_health(listener, state, std::future::pending()));
+    }
     signals.next().await;
     output::tell("stopping: tasks finish or are handed back");
     tokio::select! {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use switchyard_api::{
-    Approval, Backfilled, Event, Forked, PatchReport, PatchView, RunAt, RunPage, RunView, ScheduleView,
-    TickRun, WorkflowRecord,
+    Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt,
+    RunPage, RunView, ScheduleView, TickRun, WorkflowRecord,
 };
 use switchyard_core::run::Decision;
 use switchyard_core::schedule::{Schedule, TICKS_MAX};
@@ -17,11 +17,11 @@ use switchyard_embedded::Embedded;
 use switchyard_lang::Program;
 use switchyard_runtime::{Engine, EngineError, History, PatchRequest, Submission};
 use switchyard_store::{
-    ApprovalFilter, ApprovalStatus, Clock, RunFilter, ScheduleRecord, StoreError, SystemClock,
+    ApprovalFilter, ApprovalStatus, Clock, Purge, RunFilter, ScheduleRecord, StoreError, SystemClock,
 };
 use tokio::sync::watch;
 
-use super::{Follow, Fork, NewSchedule, Opening, Patch, Place, Source, Taken, Wanted};
+use super::{Follow, Fork, Letters, NewSchedule, Opening, Patch, Place, Source, Taken, Wanted};
 use crate::errors::Failure;
 use crate::settings::{self, Settings};
 use crate::{drive, store};
@@ -172,6 +172,18 @@ impl Place for Folder {
         Ok(ScheduleView { upcoming: Some(starts), ..view(&history, record).await? })
     }
 
+    async fn queues(&self) -> Result<QueuesView, Failure> {
+        self.act(async |engine| engine.queues().await).await
+    }
+
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure> {
+        Ok(self.history()?.dead_letters(limit).await?)
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure> {
+        Ok(self.history()?.dead_letter(id).await?)
+    }
+
     async fn submit(&self, wanted: &Wanted) -> Result<Taken, Failure> {
         self.act(async |engine| {
             let (program, workflow_version) = resolve(engine, &wanted.workflow).await?;
@@ -304,6 +316,22 @@ impl Place for Folder {
             };
             let runs = started.iter().map(tick_run).collect();
             Ok(Backfilled { runs, next: next.filter(|tick| *tick <= until) })
+        })
+        .await
+    }
+
+    async fn redrive(&self, id: &str) -> Result<Redriven, Failure> {
+        self.act(async |engine| engine.redrive(id, &settings::user()).await).await
+    }
+
+    async fn purge(&self, which: &Letters) -> Result<usize, Failure> {
+        self.act(async |engine| {
+            let which = match which {
+                Letters::One(id) => Purge::One(id.as_str().into()),
+                Letters::OlderThan(age) => Purge::Before(engine.clock().now().minus(*age)),
+                Letters::All => Purge::All,
+            };
+            Ok(engine.archive().purge(which).await?)
         })
         .await
     }

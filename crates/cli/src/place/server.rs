@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use switchyard_api::{
-    Approval, Backfilled, Event, Forked, PatchReport, PatchView, RunAt, RunPage, RunView, ScheduleView,
-    WorkflowRecord,
+    Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt,
+    RunPage, RunView, ScheduleView, WorkflowRecord,
 };
 use switchyard_client::{Client, Events, RunsQuery, Submission};
 use switchyard_core::run::{Decision, RunStatus};
@@ -16,7 +16,7 @@ use switchyard_lang::Program;
 use switchyard_store::RunFilter;
 use tokio::sync::watch;
 
-use super::{Follow, Fork, NewSchedule, Opening, Patch, Place, Source, Taken, Wanted};
+use super::{Follow, Fork, Letters, NewSchedule, Opening, Patch, Place, Source, Taken, Wanted};
 use crate::errors::Failure;
 use crate::settings::{self, Settings};
 
@@ -116,6 +116,18 @@ impl Place for Server {
 
     async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure> {
         Ok(self.client.schedule(name, upcoming).await?)
+    }
+
+    async fn queues(&self) -> Result<QueuesView, Failure> {
+        Ok(self.client.queues().await?)
+    }
+
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure> {
+        Ok(self.client.dead_letters(limit).await?)
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure> {
+        Ok(self.client.dead_letter(id).await?)
     }
 
     async fn submit(&self, wanted: &Wanted) -> Result<Taken, Failure> {
@@ -224,6 +236,21 @@ impl Place for Server {
 
     async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure> {
         Ok(self.client.backfill(name, from, until).await?)
+    }
+
+    async fn redrive(&self, id: &str) -> Result<Redriven, Failure> {
+        Ok(self.client.redrive(id, &settings::user()).await?)
+    }
+
+    async fn purge(&self, which: &Letters) -> Result<usize, Failure> {
+        Ok(match which {
+            Letters::One(id) => {
+                self.client.remove_dead_letter(id).await?;
+                1
+            }
+            Letters::OlderThan(age) => self.client.purge_dead_letters(Some(*age)).await?,
+            Letters::All => self.client.purge_dead_letters(None).await?,
+        })
     }
 
     async fn open(&mut self, _: Opening) -> Result<(), Failure> {

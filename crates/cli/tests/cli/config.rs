@@ -19,6 +19,10 @@ fn every_value_is_shown_with_where_it_came_from() {
         redis.url  -  default
         redis.prefix  -  default
         postgres.url  -  default
+        cas.url  -  default
+        retention.keep_for  -  default
+        retention.keep_runs  -  default
+        retention.payload_grace  1d  default
         listen  127.0.0.1:7070  default
         server  http://127.0.0.1:9  switchyard.toml:1
         api_key  ********  env SWITCHYARD_API_KEY
@@ -34,6 +38,7 @@ fn every_value_is_shown_with_where_it_came_from() {
         http.timeout  1m  default
         http.heartbeat  15s  default
         http.grace  10s  default
+        metrics.listen  -  default
         otlp.endpoint  -  default
         otlp.headers  -  default
         otlp.service  switchyard  default

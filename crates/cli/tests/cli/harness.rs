@@ -180,9 +180,10 @@ pub(crate) fn transcript(output: &Output) -> String {
 }
 
 /// What differs from one time to the next.
-pub(crate) const FILTERS: [(&str, &str); 14] = [
+pub(crate) const FILTERS: [(&str, &str); 15] = [
     (r" --server http://127.0.0.1:\d+", ""),
     (r"run_[0-9a-z]{26}", "[RUN]"),
+    (r"dead_[0-9a-z]{26}(_\d+)?", "[DEAD]"),
     (r"appr_[0-9a-f]{16}", "[APPROVAL]"),
     (r"patch_[0-9a-f]{16}", "[PATCH]"),
     (r"sha256:[0-9a-f]{64}", "[HASH]"),

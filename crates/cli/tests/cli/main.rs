@@ -11,6 +11,7 @@ mod interrupted;
 mod keys;
 mod observed;
 mod patch;
+mod queues;
 mod run;
 mod runs;
 mod schedules;

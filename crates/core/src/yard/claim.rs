@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::queue::{BANDS, Token};
 use super::*;
-use crate::run::{ClaimRef, Progress, Refusal, Settled, Settlement, Task};
+use crate::run::{ClaimRef, Progress, Refusal, ReleaseReason, Settled, Settlement, Task};
 
 /// What a worker asks for.
 #[derive(Clone, Debug)]
@@ -15,6 +15,14 @@ pub struct Want {
     pub queues: Arc<[Arc<str>]>,
     pub max: usize,
     /// How long a claim lasts without a heartbeat. Without one it lasts as long as the process.
+    pub lease: Option<Duration>,
+}
+
+/// A worker that names what it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Taker<'a> {
+    pub worker: &'a Arc<str>,
+    /// As in [`Want`].
     pub lease: Option<Duration>,
 }
 
@@ -82,6 +90,49 @@ impl Yard {
         tasks
     }
 
+    /// Claims one node by name, for a worker that took its token from a queue by itself. `None` if there is no token of
+    /// it to be had.
+    pub fn claim_node(
+        &mut self,
+        run: RunId,
+        node: &str,
+        by: &Taker<'_>,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> Option<Task> {
+        self.note_missing(run);
+        let slot = self.runs.get(&run)?;
+        let ix = slot.run.ir.find(node)?;
+        // Where parallelism is capped, nodes that line up have none.
+        if slot.play.as_ref().is_some_and(|play| !play.in_play.contains(&ix)) {
+            return None;
+        }
+        let claimed = self.act(run, now, out, |run, changes| run.claim(ix, by.worker, now, changes));
+        let task = claimed.flatten()?;
+        self.set_lease(&task, by.lease, now);
+        Some(task)
+    }
+
+    /// A worker that took a token by itself went silent. It counts as a delivery: the node is queued again, or fails
+    /// as poisoned. Whether there was such a token.
+    pub fn lose_node(
+        &mut self,
+        run: RunId,
+        node: &str,
+        worker: &Arc<str>,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> bool {
+        let Some(task) = self.claim_node(run, node, &Taker { worker, lease: None }, now, out) else {
+            return false;
+        };
+        let max = self.limits.deliveries_max;
+        let lost = self.act(run, now, out, |run, changes| {
+            run.reclaim(task.ix, task.claim, ReleaseReason::LeaseExpired, max, now, changes)
+        });
+        lost == Some(true)
+    }
+
     fn pop(&mut self, want: &Want, band: usize) -> Option<Token> {
         want.queues.iter().find_map(|name| match name.strip_suffix('*') {
             None => self.queues.get_mut(name)?.pop(band),
@@ -98,5 +149,67 @@ impl Yard {
     /// Whether a claim might find something. Void tokens count: looking at them is how they go away.
     pub fn has_work(&self, want: &Want) -> bool {
         self.queues.iter().any(|(name, queue)| !queue.is_empty() && want.takes(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Payload;
+    use crate::ir::sketch::Sketch;
+    use crate::run::{EndStatus, EventKind, TaskOutcome};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+    fn yard(ir: &Arc<Ir>, parallelism: Option<u32>, deliveries_max: u32) -> (Yard, RunId) {
+        let mut yard = Yard::new(Limits { deliveries_max, ..Limits::default() });
+        yard.learn(ir.clone());
+        let id = RunId::new(NOW, 7, 0);
+        let accepted = Accepted { parallelism, ..Accepted::plain("w".into(), ir.hash, Payload::null()) };
+        yard.accept(NewRun { id, accepted }, NOW, &mut Vec::new()).unwrap();
+        (yard, id)
+    }
+
+    #[test]
+    fn a_node_that_is_claimed_by_name_is_settled_like_any_other() {
+        let (mut yard, id) = yard(&Sketch::chain(2).ir(), None, 3);
+        let worker: Arc<str> = "plain".into();
+        let by = Taker { worker: &worker, lease: None };
+        let mut out = Vec::new();
+        assert!(yard.claim_node(id, "n1", &by, NOW, &mut out).is_none(), "it is not ready");
+        assert!(yard.claim_node(id, "nowhere", &by, NOW, &mut out).is_none());
+        let task = yard.claim_node(id, "n0", &by, NOW, &mut out).unwrap();
+        assert!(yard.claim_node(id, "n0", &by, NOW, &mut out).is_none(), "it is held");
+        let claim = ClaimRef { run: id, node: task.node, claim: task.claim };
+        let settlement = Settlement { claim, outcome: TaskOutcome::Succeeded(Payload::null()) };
+        assert_eq!(yard.settle(settlement.clone(), NOW, &mut out), Settled::Applied);
+        assert_eq!(yard.settle(settlement, NOW, &mut out), Settled::Duplicate);
+        let want = Want { worker, queues: ["work".into()].into(), max: 9, lease: None };
+        let next: Vec<_> = yard.claim(&want, NOW, &mut out).into_iter().map(|task| task.node).collect();
+        assert_eq!(next, ["n1".into()], "the token of the first is void");
+    }
+
+    #[test]
+    fn where_parallelism_is_capped_only_what_has_a_token_can_be_claimed_by_name() {
+        let (mut yard, id) = yard(&Sketch::new().node("a", &[]).node("b", &[]).ir(), Some(1), 3);
+        let worker: Arc<str> = "plain".into();
+        let by = Taker { worker: &worker, lease: None };
+        assert!(yard.claim_node(id, "b", &by, NOW, &mut Vec::new()).is_none());
+        assert!(yard.claim_node(id, "a", &by, NOW, &mut Vec::new()).is_some());
+    }
+
+    #[test]
+    fn tokens_that_are_lost_again_and_again_poison_their_node() {
+        let (mut yard, id) = yard(&Sketch::chain(1).ir(), None, 2);
+        let (worker, mut out): (Arc<str>, _) = ("plain".into(), Vec::new());
+        assert!(yard.lose_node(id, "n0", &worker, NOW, &mut out));
+        assert_eq!(yard.run(id).unwrap().counter, 1);
+        assert!(yard.lose_node(id, "n0", &worker, NOW, &mut out));
+        assert!(!yard.lose_node(id, "n0", &worker, NOW, &mut out));
+        let ended = out.iter().any(|event| {
+            matches!(&event.kind, EventKind::RunEnded { status: EndStatus::Failed, error: Some(error), .. }
+                if &*error.code == "poisoned")
+        });
+        assert!(ended, "{out:?}");
     }
 }

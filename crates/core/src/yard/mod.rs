@@ -24,11 +24,11 @@ use crate::run::{Accepted, Changes, ChildEnd, Effect, Event, Phase, Run};
 use crate::{ApprovalId, Hash, RunId, Timestamp};
 
 pub use accept::{Acceptance, NewRun};
-pub use claim::{Want, takes};
+pub use claim::{Taker, Want, takes};
 pub use command::Command;
 pub use lease::Standing;
 pub use part::{Berth, GateState, GivenBack, PlayRecord, QueuedToken};
-pub use queue::{QueueDepth, band};
+pub use queue::{Lane, PRIORITIES, QueueDepth, band};
 pub use timer::TimerKey;
 
 use gate::Gate;

@@ -1,9 +1,7 @@
 //! Queues of tokens, one for each type of worker, in three bands of priority.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-
-use serde::Serialize;
 
 use super::Yard;
 use crate::ir::NodeIx;
@@ -52,13 +50,24 @@ impl Queue {
     }
 }
 
-/// How much work of a type waits for a worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The bands of priority, by what they are called.
+pub const PRIORITIES: [&str; BANDS] = ["high", "normal", "low"];
+
+/// How much work of a type there is, by band.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueDepth {
     pub queue: Arc<str>,
-    pub high: usize,
-    pub normal: usize,
-    pub low: usize,
+    pub lanes: [Lane; BANDS],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lane {
+    /// For a worker.
+    pub waiting: usize,
+    /// Held by one.
+    pub claimed: usize,
+    /// When the one that has waited longest was queued.
+    pub oldest: Option<Timestamp>,
 }
 
 impl Yard {
@@ -93,13 +102,22 @@ impl Yard {
         self.queues.insert(name.clone(), queue);
     }
 
-    /// Exact depths. Counts token by token, which is for people and gauges, not for the hot path.
+    /// Exact depths. Counts token by token and node by node, which is for people and gauges, not for the hot path.
     pub fn depths(&self) -> Vec<QueueDepth> {
-        let count = |(name, queue): (&Arc<str>, &Queue)| {
-            let [high, normal, low] =
-                queue.bands.each_ref().map(|band| band.iter().filter(|token| self.is_valid(token)).count());
-            QueueDepth { queue: name.clone(), high, normal, low }
-        };
-        self.queues.iter().map(count).collect()
+        let mut lanes: BTreeMap<Arc<str>, [Lane; BANDS]> = BTreeMap::new();
+        for (name, queue) in &self.queues {
+            let lanes = lanes.entry(name.clone()).or_default();
+            for (lane, tokens) in lanes.iter_mut().zip(&queue.bands) {
+                let valid = || tokens.iter().filter(|token| self.is_valid(token));
+                (lane.waiting, lane.oldest) = (valid().count(), valid().next().map(|token| token.queued_at));
+            }
+        }
+        for run in self.runs() {
+            for (ix, _) in run.held() {
+                let spec = run.ir.node(ix);
+                lanes.entry(spec.queue.clone()).or_default()[band(spec.priority)].claimed += 1;
+            }
+        }
+        lanes.into_iter().map(|(queue, lanes)| QueueDepth { queue, lanes }).collect()
     }
 }

@@ -28,7 +28,7 @@ fn every_ready_node_is_queued(world: &World) {
     }
     for depth in world.yard.depths() {
         let expected = ready.get(&depth.queue).copied().unwrap_or(0);
-        let queued = depth.high + depth.normal + depth.low;
+        let queued: usize = depth.lanes.iter().map(|lane| lane.waiting).sum();
         assert!(queued >= expected, "{}: {queued} tokens queued for {expected} ready nodes", depth.queue);
     }
 }

@@ -1,7 +1,7 @@
 //! Spans from events: of a run from its acceptance to its end, of a step from a claim to its outcome, of a wait from
 //! there to what ended it. Whoever executes a step, the journal has both of its ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -18,6 +18,8 @@ pub struct Spans {
     /// Which part of the runs that nobody else traces is sampled, from 0 to 1.
     sample: f64,
     open: Mutex<HashMap<RunId, OpenRun>>,
+    /// Runs that were looked up and are not to be traced.
+    untraced: Mutex<HashSet<RunId>>,
 }
 
 #[derive(Debug)]
@@ -52,7 +54,7 @@ struct Ended<'a> {
 
 impl Spans {
     pub fn new(exporter: Exporter, sample: f64) -> Self {
-        Self { exporter, sample, open: Mutex::default() }
+        Self { exporter, sample, open: Mutex::default(), untraced: Mutex::default() }
     }
 
     pub async fn shut_down(&self) {
@@ -70,6 +72,9 @@ impl Spans {
             match &event.kind {
                 EventKind::RunAccepted(accepted) => begin(&mut open, event, accepted),
                 _ => {
+                    if matches!(event.kind, EventKind::RunEnded { .. }) {
+                        self.untraced.lock().remove(&event.run);
+                    }
                     let Some(run) = open.get_mut(&event.run) else { continue };
                     run.follow(event, &mut |span| self.exporter.hand_over(span));
                     if matches!(event.kind, EventKind::RunEnded { .. }) {
@@ -78,6 +83,43 @@ impl Spans {
                 }
             }
         }
+    }
+
+    /// Runs that nothing is known about here, and the first of these events of each. Their histories before that are
+    /// wanted by [`Spans::catch_up`].
+    pub(crate) fn strangers(&self, events: &[Event]) -> Vec<(RunId, u64)> {
+        let (open, untraced) = (self.open.lock(), self.untraced.lock());
+        let mut seen = HashSet::new();
+        let first = events.iter().filter(|event| seen.insert(event.run));
+        first
+            .filter(|event| !matches!(event.kind, EventKind::RunAccepted(_)))
+            .filter(|event| !open.contains_key(&event.run) && !untraced.contains(&event.run))
+            .map(|event| (event.run, event.seq))
+            .collect()
+    }
+
+    /// What another process has reported of a run, or left for this one.
+    pub(crate) fn catch_up(&self, run: RunId, history: &[Event]) {
+        let mut open = self.open.lock();
+        for event in history {
+            match &event.kind {
+                EventKind::RunAccepted(accepted) => begin(&mut open, event, accepted),
+                _ => {
+                    if let Some(run) = open.get_mut(&event.run) {
+                        run.follow(event, &mut drop);
+                    }
+                }
+            }
+        }
+        if !open.contains_key(&run) {
+            self.untraced.lock().insert(run);
+        }
+    }
+
+    /// Another process may have reported since: what is known here is of no use any more.
+    pub(crate) fn forget(&self) {
+        self.open.lock().clear();
+        self.untraced.lock().clear();
     }
 
     /// A run that goes on, or is about to be retried: where it stands is in its state.

@@ -4,10 +4,12 @@ mod reclaim;
 mod recover;
 mod retention;
 mod schedules;
+mod signals;
 mod timers;
 
 pub use reclaim::reclaim_forever;
 pub use recover::recover_forever;
 pub use retention::retain_forever;
 pub use schedules::keep_schedules;
+pub use signals::{PlainSettings, move_signals, take_back_forever};
 pub use timers::keep_time;

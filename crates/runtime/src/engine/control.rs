@@ -64,9 +64,21 @@ impl Engine {
 
     /// The newest state of a run, wherever it lives.
     pub async fn state(&self, run: RunId) -> Result<Run, EngineError> {
-        match self.hot.snapshot(run).await? {
-            Some(state) => Ok(state),
-            None => self.history().state(run, None).await,
+        match self.hot.snapshot(run).await {
+            Ok(Some(state)) => Ok(state),
+            Ok(None) => self.history().state(run, None).await,
+            Err(StoreError::Unavailable(why)) => self.state_if_ended(run, why).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// While the hot store does not answer, runs that have ended are still there to be read. One that has not may be
+    /// further than the archive knows: that is not shown as if it were its state.
+    async fn state_if_ended(&self, run: RunId, why: String) -> Result<Run, EngineError> {
+        match self.archive.run(run).await? {
+            Some(record) if record.status.is_terminal() => self.history().state(run, None).await,
+            Some(_) => Err(StoreError::Unavailable(why).into()),
+            None => Err(EngineError::UnknownRun(run)),
         }
     }
 

@@ -11,7 +11,7 @@ use switchyard_core::run::Decision;
 use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, StoreError};
 
 use super::control::{REASON_BYTES_MAX, author};
-use super::runs::{run_at, run_id};
+use super::runs::{run_id, run_now};
 use crate::ServerState;
 use crate::access::Caller;
 use crate::api::Api;
@@ -118,5 +118,5 @@ async fn decide(
     let comment = short("comment", &body.comment, REASON_BYTES_MAX)?;
     let by = author(body.by.as_ref(), caller)?;
     let run = state.engine.decide(&ApprovalId::new(approval), decision, by, comment).await?;
-    run_at(state, run).await
+    run_now(state, run).await
 }

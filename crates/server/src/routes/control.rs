@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use switchyard_lang::PatchOp;
 use switchyard_runtime::Fork;
 
-use super::runs::{run_at, run_id};
+use super::runs::{run_at, run_id, run_now};
 use crate::ServerState;
 use crate::access::Caller;
 use crate::api::{Api, Operation};
@@ -123,7 +123,7 @@ async fn cancel_run(
     let reason = short("reason", body.reason.as_deref().unwrap_or_default(), REASON_BYTES_MAX)?;
     let compensate = body.compensate.unwrap_or(true);
     state.engine.cancel(run, author(body.by.as_ref(), &caller)?, reason, compensate).await?;
-    run_at(&state, run).await
+    run_now(&state, run).await
 }
 
 async fn pause_run(
@@ -134,7 +134,7 @@ async fn pause_run(
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
     state.engine.pause(run, author(body.by.as_ref(), &caller)?).await?;
-    run_at(&state, run).await
+    run_now(&state, run).await
 }
 
 async fn resume_run(
@@ -145,7 +145,7 @@ async fn resume_run(
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
     state.engine.resume(run, author(body.by.as_ref(), &caller)?).await?;
-    run_at(&state, run).await
+    run_now(&state, run).await
 }
 
 async fn retry_run(
@@ -156,7 +156,7 @@ async fn retry_run(
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
     state.engine.retry(run, author(body.by.as_ref(), &caller)?).await?;
-    run_at(&state, run).await
+    run_now(&state, run).await
 }
 
 async fn signal_run(
@@ -166,7 +166,7 @@ async fn signal_run(
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
     state.engine.signal(run, short("name", &name, NAME_BYTES_MAX)?, &body.payload).await?;
-    run_at(&state, run).await
+    run_now(&state, run).await
 }
 
 async fn fork_run(

@@ -4,11 +4,11 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use switchyard_observe::Gauges;
+use switchyard_observe::{Behind, Gauges};
+use switchyard_store::{HotStore, PRIORITIES, StoreError};
 
 use crate::ServerState;
 use crate::api::Api;
-use crate::problem::Problem;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -18,13 +18,25 @@ pub(super) fn register(api: &mut Api) {
     api.get("/metrics", metrics.answer_as(200, "The metrics", content), metrics_page);
 }
 
-async fn metrics_page(State(state): State<ServerState>) -> Result<Response, Problem> {
-    let hot = state.engine.hot();
-    let (size, queues) = (hot.size().await?, hot.queues().await?);
+/// A store that does not answer is when it matters most that the rest is shown.
+async fn metrics_page(State(state): State<ServerState>) -> Response {
+    let gauges = match gauges(state.engine.hot().as_ref()).await {
+        Ok(gauges) => Some(gauges),
+        Err(error) => {
+            tracing::debug!(%error, "metrics without those of the store");
+            None
+        }
+    };
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], state.metrics.page(gauges.as_ref())).into_response()
+}
+
+async fn gauges(hot: &dyn HotStore) -> Result<Gauges, StoreError> {
+    let (size, queues, unarchived) = (hot.size().await?, hot.queues().await?, hot.unarchived().await?);
     let depths = queues.iter().flat_map(|depth| {
-        [("high", depth.high), ("normal", depth.normal), ("low", depth.low)]
-            .map(|(priority, count)| (depth.queue.clone(), priority, count))
+        let lanes = PRIORITIES.iter().zip(depth.lanes);
+        lanes.map(|(priority, lane)| (depth.queue.clone(), *priority, lane.waiting))
     });
-    let gauges = Gauges { runs: size.runs, timers: size.timers, depths: depths.collect() };
-    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], state.metrics.page(&gauges)).into_response())
+    let behind =
+        unarchived.map(|unarchived| Behind { changes: unarchived.changes, oldest: unarchived.oldest });
+    Ok(Gauges { runs: size.runs, timers: size.timers, depths: depths.collect(), behind })
 }

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod control;
+mod dead_letters;
 mod events;
 mod health;
 mod keys;
@@ -35,6 +36,7 @@ pub(crate) fn api() -> Api {
     schedules::register(&mut api);
     tasks::register(&mut api);
     queues::register(&mut api);
+    dead_letters::register(&mut api);
     keys::register(&mut api);
     server::register(&mut api);
     health::register(&mut api);
@@ -51,6 +53,14 @@ pub fn router(state: ServerState) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(state.clone(), guard))
         .with_state(state)
+}
+
+/// What a process without an API answers. It tells nothing about single runs, so it asks nobody for a key.
+pub(crate) fn health_router(state: ServerState) -> Router {
+    let mut api = Api::new();
+    health::register(&mut api);
+    metrics::register(&mut api);
+    api.finish().0.fallback(unknown_route).with_state(state)
 }
 
 async fn unknown_route() -> Problem {

@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde_json::json;
+use switchyard_api::QueuesView;
 
 use crate::ServerState;
 use crate::api::Api;
@@ -10,23 +11,27 @@ use crate::openapi;
 use crate::problem::Problem;
 
 pub(super) fn register(api: &mut Api) {
-    let depth = json!({
+    let queue = json!({
         "type": "object",
-        "required": ["queue", "high", "normal", "low"],
+        "required": ["queue", "priority", "waiting", "claimed", "dead_letters"],
         "properties": {
             "queue": { "type": "string", "description": "The type of task" },
-            "high": { "type": "integer" },
-            "normal": { "type": "integer" },
-            "low": { "type": "integer" },
+            "priority": { "enum": ["high", "normal", "low"] },
+            "waiting": { "type": "integer", "description": "For a worker" },
+            "claimed": { "type": "integer", "description": "Held by one" },
+            "oldest_at": openapi::maybe(openapi::moment()),
+            "dead_letters": { "type": "integer", "description": "Given up" },
         },
     });
+    let mut queues = openapi::list("queues", queue);
+    queues["properties"]["dead_letters"] =
+        json!({ "type": "integer", "description": "Of every type, those of signals included" });
     let list = api
         .operation("workers", "listQueues", "Tasks that wait for a worker, by type and priority")
-        .answer(200, "The queues", openapi::list("queues", depth));
-    api.get("/v1/queues", list, queues);
+        .answer(200, "The queues", queues);
+    api.get("/v1/queues", list, list_queues);
 }
 
-async fn queues(State(state): State<ServerState>) -> Result<Json<Value>, Problem> {
-    let depths = state.engine.hot().queues().await?;
-    Ok(Json(json!({ "queues": depths })))
+async fn list_queues(State(state): State<ServerState>) -> Result<Json<QueuesView>, Problem> {
+    Ok(Json(state.engine.queues().await?))
 }

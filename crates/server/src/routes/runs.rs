@@ -205,6 +205,15 @@ pub(super) async fn run_at(state: &ServerState, run: RunId) -> Result<Json<Value
     Ok(Json(json!({ "run_id": run, "status": record.status })))
 }
 
+/// Where a run stands after it was told something: that was done, whatever can be read now.
+pub(super) async fn run_now(state: &ServerState, run: RunId) -> Result<Json<Value>, Problem> {
+    match state.engine.state(run).await {
+        Ok(found) => Ok(Json(json!({ "run_id": run, "status": found.status() }))),
+        Err(EngineError::Store(error @ StoreError::Unavailable(_))) => Err(Problem::done_and_unread(&error)),
+        Err(error) => Err(error.into()),
+    }
+}
+
 async fn list_runs(
     State(state): State<ServerState>,
     Params(query): Params<ListQuery>,

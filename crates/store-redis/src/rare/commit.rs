@@ -10,7 +10,7 @@ use crate::scripts;
 use crate::store::RedisStore;
 
 /// A command, word by word.
-pub(super) type Words = Vec<String>;
+pub(crate) type Words = Vec<String>;
 
 /// More words than this do not fit on the stack of a script.
 pub(super) const WORDS_MAX: usize = 4_000;

@@ -7,7 +7,7 @@ mod commit;
 mod load;
 mod plan;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use switchyard_core::ir::Ir;
@@ -18,6 +18,8 @@ use switchyard_store::StoreError;
 
 use crate::store::RedisStore;
 use load::Loaded;
+
+pub(crate) use commit::Words;
 
 /// How often a decision is made anew because somebody else was faster.
 const ATTEMPTS_MAX: u32 = 200;
@@ -35,6 +37,12 @@ pub(crate) struct Touch {
     pub(crate) taken_up: HashMap<RunId, u64>,
     /// Its acceptance is in the archive already.
     pub(crate) archived: Option<RunId>,
+    /// Written with the decision if it changes anything.
+    pub(crate) with: Vec<Words>,
+    /// Hash, field and value that must be so, or nothing is written at all.
+    pub(crate) given: Vec<[String; 3]>,
+    /// Stream entries of nodes that are claimed by name.
+    pub(crate) entries: BTreeMap<Arc<str>, String>,
     /// Why the runs are looked at, if it is because of moments.
     pub(crate) due: Option<Due>,
 }
@@ -85,6 +93,7 @@ impl RedisStore {
             if self.commit(plan).await? {
                 return Ok(answer);
             }
+            self.still(&touch.given).await?;
             // Those of this process who want the same runs take turns from here on.
             conflicts += 1;
             if turn.is_none() {
@@ -93,6 +102,17 @@ impl RedisStore {
         }
         drop(turn);
         Err(StoreError::unavailable("what is to be changed is changed by others all the time; try again"))
+    }
+
+    /// Refuses what was only to be done under conditions that do not hold any more.
+    async fn still(&self, given: &[[String; 3]]) -> Result<(), StoreError> {
+        for [key, field, value] in given {
+            let found: Option<String> = self.client.query(redis::cmd("HGET").arg(key).arg(field)).await?;
+            if found.as_ref() != Some(value) {
+                return Err(StoreError::unavailable("somebody else has taken this over"));
+            }
+        }
+        Ok(())
     }
 
     /// The graphs of everything that may be started.

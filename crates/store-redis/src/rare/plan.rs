@@ -50,6 +50,8 @@ pub(super) fn plan(
         ids.extend(&touch.runs);
     }
     if !planner.commit.commands.is_empty() {
+        planner.commit.commands.extend(touch.with.iter().cloned());
+        planner.commit.expected.extend(touch.given.iter().cloned());
         planner.expectations(&ids);
         planner.graphs(graphs);
     }
@@ -105,7 +107,9 @@ impl Planner<'_> {
     }
 
     fn write(&mut self, id: RunId, before: Option<&Stored>, after: &Berth) -> Result<(), StoreError> {
-        let entries = before.map(|before| self.keep_entries(before, Some(after))).unwrap_or_default();
+        let mut entries = before.map(|before| self.keep_entries(before, Some(after))).unwrap_or_default();
+        let named = self.touch.entries.iter();
+        entries.extend(named.filter_map(|(node, entry)| Some((after.run.ir.find(node)?, entry.clone()))));
         let written = Written { berth: after, life: self.life_of(id), entries: &entries };
         let record = Record::write(written)?;
         let hashes = [self.keys.run(id), self.keys.dag(id), self.keys.context(id)];

@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0002_schedules.sql"),
     include_str!("0003_api_keys.sql"),
     include_str!("0004_payloads.sql"),
+    include_str!("0005_dead_letters.sql"),
 ];
 
 /// "SWYD", so that another program's SQLite file is not taken for ours.

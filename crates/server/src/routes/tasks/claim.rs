@@ -8,12 +8,9 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchyard_core::NodeError;
 use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
-use switchyard_lang::CompiledKind;
-use switchyard_lang::duration::HumanDuration;
-use switchyard_runtime::kinds::{STORE_UNAVAILABLE, payload_error};
-use switchyard_runtime::worker::{Preparation, Prepared, prepare};
+use switchyard_runtime::kinds::STORE_UNAVAILABLE;
+use switchyard_runtime::worker::{Preparation, prepare};
 use switchyard_store::Want;
 use tokio_util::sync::CancellationToken;
 
@@ -178,7 +175,7 @@ impl Desk {
         let lease = self.want.lease.unwrap_or(super::LEASE_DEFAULT);
         let mut tasks = Vec::new();
         for held in held {
-            match self.described(&held.task, &held.prepared, lease).await {
+            match held.prepared.describe(&self.state.services, &held.task, lease).await {
                 Ok(task) => {
                     tasks.push(task);
                     let until = held.since.plus(lease);
@@ -191,34 +188,5 @@ impl Desk {
             }
         }
         Ok(tasks)
-    }
-
-    async fn described(&self, task: &Task, prepared: &Prepared, lease: Duration) -> Result<Value, NodeError> {
-        let function = match &prepared.node(task).kind {
-            CompiledKind::Function(spec) => spec.function.clone(),
-            _ => Arc::from(""),
-        };
-        let checkpoint = match &task.checkpoint {
-            Some(kept) => self.state.engine.payloads().load(kept).await.map_err(payload_error)?,
-            None => Value::Null,
-        };
-        let trace = self.state.services.observe.outgoing(task);
-        Ok(json!({
-            "run_id": task.run,
-            "node": task.node,
-            "claim": task.claim,
-            "attempt": task.attempt,
-            "type": prepared.program.ir.node(task.ix).queue,
-            "function": function,
-            "input": prepared.input(task)?,
-            "idempotency_key": format!("{}/{}", task.run, task.node),
-            "workflow": task.workflow,
-            "definition": task.definition,
-            "lease": HumanDuration(lease).to_string(),
-            "checkpoint": checkpoint,
-            "traceparent": trace.as_ref().map(|trace| &trace.traceparent),
-            "tracestate": trace.as_ref().and_then(|trace| trace.tracestate.as_ref()),
-            "timeout": prepared.time_limit(task).map(|limit| HumanDuration(limit).to_string()),
-        }))
     }
 }

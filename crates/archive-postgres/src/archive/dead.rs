@@ -1,0 +1,61 @@
+//! The rows of dead letters.
+
+use switchyard_store::{DeadKind, DeadLetter, Purge, StoreError};
+use tokio_postgres::Row;
+
+use super::rows::{damaged, maybe_shared, moment, shared};
+use crate::pool::Pool;
+use crate::text;
+
+const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, at";
+
+pub(super) async fn bury(pool: &Pool, letter: &DeadLetter) -> Result<(), StoreError> {
+    let sql = "INSERT INTO dead_letters (id, kind, run, node, seq, reason, signal, at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, at = excluded.at";
+    let run = letter.run_id.map(|run| run.to_string());
+    let (id, kind, seq) = (&*letter.id, letter.kind.as_str(), letter.seq.map(u64::cast_signed));
+    let (node, signal) =
+        (letter.node.as_deref().map(text::stored), letter.signal.as_deref().map(text::stored));
+    let (reason, at) = (text::stored(&letter.reason), letter.at.as_millis());
+    pool.change(sql, &[&id, &kind, &run, &node, &seq, &reason, &signal, &at]).await.map(drop)
+}
+
+pub(super) async fn newest(pool: &Pool, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM dead_letters ORDER BY at DESC, no DESC LIMIT $1");
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    pool.rows(&sql, &[&limit]).await?.iter().map(record).collect()
+}
+
+pub(super) async fn by_id(pool: &Pool, id: &str) -> Result<Option<DeadLetter>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM dead_letters WHERE id = $1");
+    pool.row(&sql, &[&text::stored(id)]).await?.as_ref().map(record).transpose()
+}
+
+pub(super) async fn purge(pool: &Pool, which: &Purge) -> Result<usize, StoreError> {
+    let removed = match which {
+        Purge::One(id) => pool.change("DELETE FROM dead_letters WHERE id = $1", &[&text::stored(id)]).await?,
+        Purge::Seen(id, at) => {
+            let seen = "DELETE FROM dead_letters WHERE id = $1 AND at = $2";
+            pool.change(seen, &[&text::stored(id), &at.as_millis()]).await?
+        }
+        Purge::Before(at) => {
+            pool.change("DELETE FROM dead_letters WHERE at < $1", &[&at.as_millis()]).await?
+        }
+        Purge::All => pool.change("DELETE FROM dead_letters", &[]).await?,
+    };
+    Ok(usize::try_from(removed).unwrap_or(usize::MAX))
+}
+
+fn record(row: &Row) -> Result<DeadLetter, StoreError> {
+    let run: Option<&str> = row.get("run");
+    Ok(DeadLetter {
+        id: shared(row, "id"),
+        kind: DeadKind::from_word(row.get("kind")).ok_or_else(|| damaged("kind", row.get(0)))?,
+        run_id: run.map(str::parse).transpose().map_err(|_| damaged("run", row.get(0)))?,
+        node: maybe_shared(row, "node"),
+        seq: row.get::<_, Option<i64>>("seq").map(i64::cast_unsigned),
+        reason: shared(row, "reason"),
+        signal: maybe_shared(row, "signal"),
+        at: moment(row, "at"),
+    })
+}

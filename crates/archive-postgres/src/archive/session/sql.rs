@@ -1,0 +1,71 @@
+//! The statements of appends. Each concerns any number of rows.
+
+/// The statements look rows up by key, a few of many. Planned while a table is small they would go through all of it,
+/// and go on like that until its statistics are renewed. Nobody keeps rows locked for longer than the time-outs: a
+/// process that hangs must not hold up the others.
+pub(super) const SETTINGS: &str =
+    "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
+    SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s';
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+
+/// Locked in the order of ids, so that two processes never wait for each other.
+pub(super) const LOCK_RUNS: &str = "SELECT id, last_seq, status, queued FROM runs WHERE id = ANY($1::text[])
+    ORDER BY id FOR NO KEY UPDATE";
+
+pub(super) const FIND_KEYS: &str =
+    "SELECT id, idempotency_key FROM runs WHERE idempotency_key = ANY($1::text[])";
+
+pub(super) const FIND_EVENTS: &str = "SELECT run, seq, at, body FROM events
+    JOIN unnest($1::text[], $2::bigint[]) AS wanted (run, seq) USING (run, seq)";
+
+pub(super) const ADD_RUNS: &str = "INSERT INTO runs (id, workflow, workflow_version, definition, status, queued, accepted_at,
+        parent, idempotency_key, idempotency_body, ended_at, error, last_seq)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::text[], $6::boolean[], $7::bigint[],
+        $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[], $13::bigint[])";
+
+pub(super) const MOVE_RUNS: &str = "UPDATE runs SET last_seq = moved.last_seq
+    FROM unnest($1::text[], $2::bigint[]) AS moved (id, last_seq) WHERE runs.id = moved.id";
+
+pub(super) const TURN_RUNS: &str =
+    "UPDATE runs SET last_seq = turned.last_seq, status = turned.status, queued = turned.queued,
+        ended_at = CASE WHEN turned.has_end THEN turned.ended_at ELSE runs.ended_at END,
+        error = CASE WHEN turned.has_end THEN turned.error ELSE runs.error END
+    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[])
+        AS turned (id, last_seq, status, queued, has_end, ended_at, error) WHERE runs.id = turned.id";
+
+pub(super) const ADD_EVENTS: &str = "INSERT INTO events (run, seq, at, kind, body)
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[])";
+
+pub(super) const DECIDE: &str =
+    "UPDATE approvals SET status = decided.status, decided_at = decided.at, decided_by = decided.by,
+        comment = nullif(decided.comment, '')
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[])
+        AS decided (id, status, at, by, comment) WHERE approvals.id = decided.id";
+
+pub(super) const WITHDRAW: &str = "UPDATE approvals SET status = (
+        SELECT w.status FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS w (run, node, status, no)
+        WHERE w.run = approvals.run AND coalesce(w.node, approvals.node) = approvals.node ORDER BY w.no LIMIT 1)
+    WHERE status = 'pending' AND run = ANY($1::text[]) AND EXISTS (
+        SELECT FROM unnest($1::text[], $2::text[]) AS w (run, node)
+        WHERE w.run = approvals.run AND coalesce(w.node, approvals.node) = approvals.node)";
+
+pub(super) const ASK: &str = "INSERT INTO approvals (id, run, node, status, approver, prompt, payload, created_at, timeout_at,
+        decided_at, decided_by, comment)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+        $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::text[])
+    ON CONFLICT (id) DO UPDATE SET no = excluded.no, run = excluded.run, node = excluded.node,
+        status = excluded.status, approver = excluded.approver, prompt = excluded.prompt, payload = excluded.payload,
+        created_at = excluded.created_at, timeout_at = excluded.timeout_at, decided_at = excluded.decided_at,
+        decided_by = excluded.decided_by, comment = excluded.comment";
+
+pub(super) const HOLD: &str =
+    "INSERT INTO payload_refs (hash, holder) SELECT * FROM unnest($1::text[], $2::text[])
+    ON CONFLICT (hash, holder) DO UPDATE SET released_at = NULL";
+
+pub(super) const REVIVE: &str =
+    "DELETE FROM dead_letters USING unnest($1::text[], $2::text[]) AS over (run, node)
+    WHERE dead_letters.run = over.run AND dead_letters.node = over.node";
+
+pub(super) const BURY: &str = "INSERT INTO dead_letters (id, kind, run, node, seq, reason, at)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[])
+    ON CONFLICT (id) DO NOTHING";

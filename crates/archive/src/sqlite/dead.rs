@@ -1,0 +1,75 @@
+//! The rows of dead letters: those of nodes follow from events, the others are written by themselves.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, Row, params};
+use switchyard_core::RunId;
+use switchyard_core::run::Event;
+use switchyard_store::{DeadKind, DeadLetter, Purge};
+
+use super::journal::Failure;
+use super::read::{Answer, list, one};
+use super::rows::{maybe, moment};
+
+const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, at";
+
+pub(super) fn bury(conn: &Connection, letter: &DeadLetter) -> Result<(), Failure> {
+    conn.prepare_cached(
+        "INSERT INTO dead_letters (id, kind, run, node, seq, reason, signal, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, at = excluded.at",
+    )?
+    .execute(params![
+        letter.id,
+        letter.kind.as_str(),
+        letter.run_id.map(|run| run.to_string()),
+        letter.node,
+        letter.seq.map(u64::cast_signed),
+        letter.reason,
+        letter.signal,
+        letter.at.as_millis(),
+    ])?;
+    Ok(())
+}
+
+/// Nodes that start over are dead no longer.
+pub(super) fn revive(conn: &Connection, event: &Event, nodes: &[Arc<str>]) -> Result<(), Failure> {
+    let mut gone = conn.prepare_cached("DELETE FROM dead_letters WHERE run = ?1 AND node = ?2")?;
+    for node in nodes {
+        gone.execute(params![event.run.to_string(), node])?;
+    }
+    Ok(())
+}
+
+pub(super) fn purge(conn: &Connection, which: &Purge) -> Result<usize, Failure> {
+    Ok(match which {
+        Purge::One(id) => conn.execute("DELETE FROM dead_letters WHERE id = ?1", [id])?,
+        Purge::Seen(id, at) => {
+            conn.execute("DELETE FROM dead_letters WHERE id = ?1 AND at = ?2", params![id, at.as_millis()])?
+        }
+        Purge::Before(at) => conn.execute("DELETE FROM dead_letters WHERE at < ?1", [at.as_millis()])?,
+        Purge::All => conn.execute("DELETE FROM dead_letters", [])?,
+    })
+}
+
+pub(super) fn newest(conn: &Connection, limit: usize) -> Answer<Vec<DeadLetter>> {
+    let sql = format!("SELECT {COLUMNS} FROM dead_letters ORDER BY at DESC, no DESC LIMIT ?1");
+    list(conn, &sql, [i64::try_from(limit).unwrap_or(i64::MAX)], record)
+}
+
+pub(super) fn by_id(conn: &Connection, id: &str) -> Answer<Option<DeadLetter>> {
+    one(conn, &format!("SELECT {COLUMNS} FROM dead_letters WHERE id = ?1"), [id], record)
+}
+
+fn record(row: &Row<'_>) -> Answer<DeadLetter> {
+    let kind = maybe(row, "kind", |word: String| DeadKind::from_word(&word))?;
+    Ok(DeadLetter {
+        id: row.get("id")?,
+        kind: kind.unwrap_or(DeadKind::Task),
+        run_id: maybe(row, "run", |text: String| text.parse::<RunId>().ok())?,
+        node: row.get("node")?,
+        seq: row.get::<_, Option<i64>>("seq")?.map(i64::cast_unsigned),
+        reason: row.get("reason")?,
+        signal: row.get("signal")?,
+        at: moment(row, "at")?,
+    })
+}

@@ -1,0 +1,137 @@
+//! `queues`, and dead letters.
+
+use rustix::process::Signal;
+
+use crate::harness::{Yard, assert_transcript, transcript};
+
+const POISON: &str = "
+name: poison
+nodes:
+  broken: {type: function, function: fail, input: {code: poisoned, message: 'it kills'}}
+";
+
+/// Kills the program that runs it.
+const KILLER: &str = "
+name: killer
+nodes:
+  kill: {type: command, command: [sh, -c, 'kill -9 $PPID']}
+";
+
+/// Without hints: what to do next is another thing where a server is at work.
+fn said(yard: &Yard, args: &[&str]) -> String {
+    let whole = transcript(&yard.output(args));
+    whole.lines().filter(|line| !line.starts_with("hint: ")).map(|line| format!("{line}\n")).collect()
+}
+
+fn letters(yard: &Yard) -> Vec<serde_json::Value> {
+    yard.json(&["queues", "dlq", "list", "--json"]).as_array().unwrap().clone()
+}
+
+fn id(letter: &serde_json::Value) -> &str {
+    letter["id"].as_str().unwrap()
+}
+
+fn look_and_purge(yard: &Yard) {
+    assert_transcript!(said(yard, &["queues"]), @r#"
+    exit 0
+    --- stdout
+    --- stderr
+    nothing waits for a worker
+    "#);
+    assert_transcript!(said(yard, &["queues", "dlq", "list"]), @r#"
+    exit 0
+    --- stdout
+    --- stderr
+    no dead letters
+    "#);
+    assert_eq!(yard.output(&["run", "poison.yaml"]).status.code(), Some(1));
+    assert_transcript!(said(yard, &["queues"]), @r#"
+    exit 0
+    --- stdout
+    TYPE  PRIORITY  WAITING  CLAIMED  OLDEST SINCE  DEAD LETTERS
+    builtin  normal  0  0  -  1
+    --- stderr
+    "#);
+    assert_transcript!(said(yard, &["queues", "dlq", "list"]), @r#"
+    exit 0
+    --- stdout
+    DEAD LETTER  KIND  TYPE  RUN  NODE  SINCE  REASON
+    [DEAD]  task  builtin  [RUN]  broken  [TIME]  it kills
+    --- stderr
+    "#);
+    let found = letters(yard);
+    assert_transcript!(said(yard, &["queues", "dlq", "show", id(&found[0])]), @r#"
+    exit 0
+    --- stdout
+    DEAD LETTER  KIND  TYPE  RUN  NODE  SINCE  REASON
+    [DEAD]  task  builtin  [RUN]  broken  [TIME]  it kills
+    DELIVERED  ATTEMPT  WORKER  UNTIL  WHAT CAME OF IT
+    [TIME]  1  embedded-[PID]  [TIME]  it kills (poisoned)
+    --- stderr
+    "#);
+    for verb in ["show", "redrive", "purge"] {
+        assert_transcript!(said(yard, &["queues", "dlq", verb, "dead_x"]), @r#"
+        exit 2
+        --- stdout
+        --- stderr
+        error: there is no dead letter `dead_x`
+        "#);
+    }
+    assert_eq!(yard.json(&["queues", "dlq", "purge", "--older-than", "1h", "--json"])["purged"], 0);
+    assert_transcript!(said(yard, &["queues", "dlq", "purge", id(&found[0])]), @r#"
+    exit 0
+    --- stdout
+    --- stderr
+    1 removed
+    "#);
+    assert_eq!(yard.output(&["run", "poison.yaml"]).status.code(), Some(1));
+    assert_eq!(yard.json(&["queues", "dlq", "purge", "--all", "--json"])["purged"], 1);
+    assert!(letters(yard).is_empty());
+}
+
+#[test]
+fn on_a_folder() {
+    look_and_purge(&Yard::with(&[("poison.yaml", POISON)]));
+}
+
+#[test]
+fn through_a_server() {
+    let yard = Yard::with(&[("poison.yaml", POISON)]);
+    let up = yard.up();
+    look_and_purge(&yard);
+    up.send(Signal::TERM);
+    assert_eq!(up.ends().0, Some(0));
+}
+
+#[test]
+fn what_to_purge_has_to_be_said() {
+    let output = Yard::new().output(&["queues", "dlq", "purge"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("required"), "{}", transcript(&output));
+}
+
+#[test]
+fn a_task_that_kills_its_workers_is_buried_and_can_be_redriven() {
+    let settings = "[worker]\ndeliveries = 2\nallow_commands = true\n";
+    let yard = Yard::with(&[("killer.yaml", KILLER), ("switchyard.toml", settings)]);
+    assert_eq!(yard.output(&["run", "killer.yaml"]).status.code(), None, "it was killed");
+    let run = yard.newest_run();
+    assert_eq!(yard.output(&["run", "--resume", &run]).status.code(), None, "again");
+    assert_eq!(yard.output(&["run", "--resume", &run]).status.code(), Some(1));
+    let found = letters(&yard);
+    let letter = yard.json(&["queues", "dlq", "show", id(&found[0]), "--json"]);
+    assert_eq!((&letter["node"], &letter["queue"]), (&"kill".into(), &"command".into()), "{letter}");
+    let ends: Vec<_> = letter["deliveries"].as_array().unwrap().iter().map(|d| d["ended"].clone()).collect();
+    assert_eq!(ends, ["its process ended", "2 workers were lost while they held it (poisoned)"]);
+
+    assert_transcript!(yard.transcript(&["queues", "dlq", "redrive", id(&found[0])]), @r#"
+    exit 0
+    --- stdout
+    --- stderr
+    [RUN]: running
+    hint: no worker runs now; carry it on with switchyard run --resume [RUN]
+    "#);
+    assert!(letters(&yard).is_empty());
+    assert_eq!(yard.output(&["run", "--resume", &run]).status.code(), None, "it has deliveries again");
+    assert_eq!(yard.json(&["runs", "show", &run, "--json"])["attempt"], 2);
+}

@@ -1,0 +1,44 @@
+//! Where large payloads are kept, and for how long anything is.
+
+use serde_json::{Value, json};
+
+use crate::yard::Yard;
+
+/// Its output is larger than what lies inline.
+fn large() -> Value {
+    json!({ "name": "large", "nodes": { "copy": { "type": "transform", "value": "${{ input.text }}" } } })
+}
+
+fn files_in(folder: &std::path::Path) -> usize {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| if entry.path().is_dir() { files_in(&entry.path()) } else { 1 }).sum()
+}
+
+#[tokio::test]
+async fn payloads_lie_where_the_settings_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = format!("file://{}/payloads", folder.path().display());
+    let mut yard = Yard::with(&[("SWITCHYARD_CAS", &place)]);
+    let text = "large ".repeat(5_000);
+    let run = yard.submitted_with(&large(), &json!({ "text": text })).await;
+    let view = yard.until(&run, |view| view["status"] == "succeeded").await;
+    assert_eq!(view["output"], text.as_str());
+    assert!(files_in(&folder.path().join("payloads")) > 0);
+    yard.assert_all_run();
+}
+
+#[tokio::test]
+async fn what_is_not_kept_goes() {
+    let mut yard = Yard::with(&[("SWITCHYARD_RETENTION_KEEP_RUNS", "1")]);
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let run = yard.submitted_with(&large(), &json!({ "text": "small" })).await;
+        yard.until(&run, |view| view["status"] == "succeeded").await;
+        runs.push(run);
+    }
+    // A process looks when it starts.
+    yard.start_another();
+    yard.until_gone(&runs[0]).await;
+    yard.until_gone(&runs[1]).await;
+    assert!(yard.get(&format!("/v1/runs/{}", runs[2])).await.status().is_success());
+}

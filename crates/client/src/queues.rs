@@ -1,0 +1,57 @@
+//! What waits for workers, and what nobody could do.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchyard_api::{DeadLetterView, QueuesView, Redriven};
+use switchyard_lang::duration::HumanDuration;
+
+use crate::request::list;
+use crate::retry::Repeat;
+use crate::{Client, Error};
+
+#[derive(Deserialize)]
+struct Purged {
+    purged: usize,
+}
+
+impl Client {
+    /// What waits for workers, by type and priority.
+    pub async fn queues(&self) -> Result<QueuesView, Error> {
+        self.get(&["v1", "queues"], &[]).await
+    }
+
+    /// Dead letters, newest first, at most so many.
+    pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Error> {
+        let answer: Value = self.get(&["v1", "dead-letters"], &[("limit", limit.to_string())]).await?;
+        list(answer, "dead_letters").map_err(|error| self.strange(error.to_string()))
+    }
+
+    /// A dead letter with every delivery that led to it.
+    pub async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Error> {
+        self.get(&["v1", "dead-letters", id], &[]).await
+    }
+
+    /// Sends a dead letter once more.
+    pub async fn redrive(&self, id: &str, by: &str) -> Result<Redriven, Error> {
+        self.post(&["v1", "dead-letters", id, "redrive"], &json!({ "by": by }), Repeat::Harmful).await
+    }
+
+    /// Removes a dead letter.
+    pub async fn remove_dead_letter(&self, id: &str) -> Result<(), Error> {
+        let request = self.request(Method::DELETE, &["v1", "dead-letters", id]);
+        self.send_for_answer(request, Repeat::Harmful).await.map(drop)
+    }
+
+    /// Removes dead letters that have lain there for longer, or all of them. How many.
+    pub async fn purge_dead_letters(&self, older_than: Option<Duration>) -> Result<usize, Error> {
+        let body = match older_than {
+            Some(age) => json!({ "older_than": HumanDuration(age).to_string() }),
+            None => json!({ "all": true }),
+        };
+        let purged: Purged = self.post(&["v1", "dead-letters", "purge"], &body, Repeat::Harmful).await?;
+        Ok(purged.purged)
+    }
+}

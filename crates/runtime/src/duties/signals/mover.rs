@@ -1,0 +1,289 @@
+//! One signal after the other: each is settled, says nothing new, or is buried with the reason.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+use switchyard_core::run::{ClaimRef, Settled, TaskOutcome};
+use switchyard_core::{CasRef, NodeError};
+use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
+use switchyard_store::{DeadLetter, HotStore, StoreError};
+
+use super::signal::{Output, Says, Signal};
+use crate::kinds::{STORE_UNAVAILABLE, Services};
+use crate::payloads::PayloadError;
+use crate::worker::{Preparation, Prepared, prepare};
+
+/// Signals that are settled beside each other.
+const AT_ONCE: usize = 16;
+/// How often a run is looked at again that others change meanwhile.
+const LOOKS_MAX: usize = 50;
+
+pub(super) struct Mover {
+    pub(super) plain: Arc<dyn PlainWorkers>,
+    pub(super) hot: Arc<dyn HotStore>,
+    pub(super) services: Arc<Services>,
+    /// How long a task is a worker's that asked for it.
+    pub(super) lease: Duration,
+}
+
+/// What became of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Became {
+    Applied,
+    /// It says nothing new, or comes too late.
+    Stale,
+    Buried,
+    /// Not yet: it is looked at again.
+    Left,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pass {
+    pub(super) settled: usize,
+    pub(super) left: usize,
+}
+
+/// Why a signal was not settled.
+enum Trouble {
+    Malformed(String),
+    Store(StoreError),
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // It will not get better by itself, and others wait behind it.
+            StoreError::Corrupt(_) => Self::Malformed(error.to_string()),
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl Mover {
+    pub(super) async fn pass(&self) -> Result<Pass, StoreError> {
+        let mut pass = Pass::default();
+        let signals = self.plain.take_signals().await?;
+        let each: Vec<_> = signals.iter().map(|text| self.settle(text)).collect();
+        let mut settling = stream::iter(each).buffer_unordered(AT_ONCE);
+        while let Some(became) = settling.next().await {
+            match became {
+                Ok(Became::Left) => pass.left += 1,
+                Ok(became) => {
+                    pass.settled += 1;
+                    self.services.observe.metrics().signalled(became.word());
+                }
+                // It stays where it is; those behind it have a right to be looked at.
+                Err(error) => {
+                    tracing::error!(%error, "a signal of a plain worker could not be settled");
+                    pass.left += 1;
+                }
+            }
+        }
+        Ok(pass)
+    }
+
+    async fn settle(&self, text: &str) -> Result<Became, StoreError> {
+        match self.try_to_settle(text).await {
+            Ok(became) => {
+                if became == Became::Stale {
+                    self.plain.drop_signal(text).await?;
+                }
+                Ok(became)
+            }
+            Err(Trouble::Store(error)) => Err(error),
+            Err(Trouble::Malformed(reason)) => {
+                tracing::warn!(%reason, "a signal of a plain worker is buried");
+                let letter = DeadLetter::of_signal(text, reason, self.services.clock.now());
+                self.services.archive.bury(letter).await?;
+                self.plain.drop_signal(text).await?;
+                Ok(Became::Buried)
+            }
+        }
+    }
+
+    async fn try_to_settle(&self, text: &str) -> Result<Became, Trouble> {
+        let signal = Signal::read(text).map_err(Trouble::Malformed)?;
+        let about = &signal.about;
+        for _ in 0..LOOKS_MAX {
+            match self.plain.find_node(about).await? {
+                Found::NotHere => return self.not_here(about).await,
+                Found::UnknownNode => {
+                    return Err(Trouble::Malformed(format!("{} has no node `{}`", about.run, about.node)));
+                }
+                Found::Passed => return self.too_late(&signal).await,
+                Found::Held { claim, delivery } => {
+                    let theirs = match signal.claim {
+                        Some(said) => said == claim,
+                        None => about.delivery.is_some() && about.delivery == delivery,
+                    };
+                    return if theirs {
+                        self.held(text, signal, claim).await
+                    } else {
+                        self.too_late(&signal).await
+                    };
+                }
+                Found::Ready(offer) => {
+                    if let Some(became) = self.ready(text, &signal, &offer).await? {
+                        return Ok(became);
+                    }
+                }
+            }
+        }
+        Ok(Became::Left)
+    }
+
+    async fn not_here(&self, about: &About) -> Result<Became, Trouble> {
+        match self.services.archive.run(about.run).await? {
+            None => Err(Trouble::Malformed(format!("there is no run {}", about.run))),
+            Some(record) if record.status.is_terminal() => Ok(Became::Stale),
+            // The hot store has lost it; recovery brings it back.
+            Some(_) => Ok(Became::Left),
+        }
+    }
+
+    /// Whoever asked for the task is told not to do it.
+    async fn too_late(&self, signal: &Signal) -> Result<Became, Trouble> {
+        if signal.says == Says::Started {
+            self.plain.answer(&signal.about, GONE).await?;
+        }
+        Ok(Became::Stale)
+    }
+
+    /// A signal about a claim that counts.
+    async fn held(&self, text: &str, signal: Signal, claim: u32) -> Result<Became, Trouble> {
+        let claim = ClaimRef { run: signal.about.run, node: signal.about.node, claim };
+        let outcome = match signal.says {
+            Says::Started => return Ok(Became::Stale),
+            Says::Heartbeat => {
+                self.hot.heartbeat(&[claim], Some(self.lease)).await?;
+                self.plain.drop_signal(text).await?;
+                return Ok(Became::Applied);
+            }
+            Says::Failed(error) => TaskOutcome::Failed(error),
+            Says::Completed(output) => {
+                let output = self.load(output).await?;
+                match self.services.payloads.keep(&output).await {
+                    Ok(output) => TaskOutcome::Succeeded(output),
+                    Err(PayloadError::Store(error)) => return Err(error.into()),
+                    Err(error) => {
+                        TaskOutcome::Failed(NodeError::permanent("output_too_large", error.to_string()))
+                    }
+                }
+            }
+        };
+        Ok(match self.plain.settle_claim(text, claim, outcome).await? {
+            Settled::Applied => Became::Applied,
+            Settled::Duplicate | Settled::Stale => Became::Stale,
+        })
+    }
+
+    /// A signal about a task that was read and not claimed. None if it is to be looked at again.
+    async fn ready(&self, text: &str, signal: &Signal, offer: &Offer) -> Result<Option<Became>, Trouble> {
+        let about = &signal.about;
+        if signal.claim.is_some() || signal.says == Says::Heartbeat {
+            // The claim was taken back.
+            return Ok(Some(Became::Stale));
+        }
+        let outcome = match prepare(&self.services, &offer.task).await {
+            Ok(Preparation::Settled(outcome)) => outcome,
+            Ok(Preparation::Ready(prepared)) => match &signal.says {
+                Says::Started => return self.hand_over(text, about, offer, &prepared).await,
+                Says::Failed(error) => TaskOutcome::Failed(error.clone()),
+                Says::Completed(output) => self.succeeded(&prepared, offer, output).await?,
+                Says::Heartbeat => return Ok(Some(Became::Stale)),
+            },
+            Err(error) => failed(error)?,
+        };
+        if !self.plain.settle_offer(text, about, offer, &outcome).await? {
+            return Ok(None);
+        }
+        if signal.says == Says::Started {
+            self.plain.answer(about, GONE).await?;
+        }
+        Ok(Some(Became::Applied))
+    }
+
+    async fn hand_over(
+        &self,
+        text: &str,
+        about: &About,
+        offer: &Offer,
+        prepared: &Prepared,
+    ) -> Result<Option<Became>, Trouble> {
+        match prepared.describe(&self.services, &offer.task, self.lease).await {
+            Ok(mut task) => {
+                task["status"] = json!("claimed");
+                let answer = task.to_string();
+                let claimed = self.plain.claim_offer(text, about, offer, self.lease, &answer).await?;
+                Ok(claimed.then_some(Became::Applied))
+            }
+            Err(error) => {
+                let settled = self.plain.settle_offer(text, about, offer, &failed(error)?).await?;
+                if settled {
+                    self.plain.answer(about, GONE).await?;
+                }
+                Ok(settled.then_some(Became::Applied))
+            }
+        }
+    }
+
+    async fn succeeded(
+        &self,
+        prepared: &Prepared,
+        offer: &Offer,
+        output: &Output,
+    ) -> Result<TaskOutcome, Trouble> {
+        let output = self.load_ref(output).await?;
+        match prepared.succeed(&self.services, &offer.task, &output).await {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => failed(error),
+        }
+    }
+
+    async fn load(&self, output: Output) -> Result<Value, Trouble> {
+        match output {
+            Output::Json(value) => Ok(value),
+            kept @ Output::Kept(_) => self.load_ref(&kept).await,
+        }
+    }
+
+    async fn load_ref(&self, output: &Output) -> Result<Value, Trouble> {
+        let hash = match output {
+            Output::Json(value) => return Ok(value.clone()),
+            Output::Kept(hash) => *hash,
+        };
+        let content = match self.services.payloads.cas().get(CasRef { hash, bytes: 0 }).await {
+            Ok(content) => content,
+            Err(StoreError::Unknown { .. }) => {
+                return Err(Trouble::Malformed(format!("`result_ref`: there is no payload cas://{hash}")));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        serde_json::from_slice(&content)
+            .map_err(|error| Trouble::Malformed(format!("`result_ref`: cas://{hash} is not JSON: {error}")))
+    }
+}
+
+/// What is answered to a worker that asked for a task and is not to do it.
+const GONE: &str = r#"{"status":"gone"}"#;
+
+/// A failure is the node's, unless it is the store's.
+fn failed(error: NodeError) -> Result<TaskOutcome, Trouble> {
+    if *error.code == *STORE_UNAVAILABLE {
+        return Err(Trouble::Store(StoreError::unavailable(error.message)));
+    }
+    Ok(TaskOutcome::Failed(error))
+}
+
+impl Became {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Stale => "stale",
+            Self::Buried => "malformed",
+            Self::Left => "left",
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Queues, and dead letters: what nobody could do.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use switchyard_api::{DeadLetterView, Delivery, QueueView, QueuesView, Redriven, RunAt};
+use switchyard_core::ir::Ir;
+use switchyard_core::run::{Event, EventKind, ReleaseReason};
+use switchyard_core::yard::band;
+use switchyard_core::{Hash, RunId};
+use switchyard_store::{DeadKind, DeadLetter, PRIORITIES, Purge, StoreError};
+
+use super::{Engine, EngineError, History};
+
+/// Dead letters that are counted.
+const COUNTED_MAX: usize = 10_000;
+
+impl Engine {
+    /// What waits for workers, by type and priority, and what was given up.
+    pub async fn queues(&self) -> Result<QueuesView, EngineError> {
+        let letters = self.history.dead_letters(COUNTED_MAX).await?;
+        let mut dead: HashMap<(Arc<str>, Arc<str>), usize> = HashMap::new();
+        for letter in &letters {
+            if let (Some(queue), Some(priority)) = (&letter.queue, &letter.priority) {
+                *dead.entry((queue.clone(), priority.clone())).or_default() += 1;
+            }
+        }
+        let mut queues = Vec::new();
+        for depth in self.hot.queues().await? {
+            for (priority, lane) in PRIORITIES.into_iter().zip(depth.lanes) {
+                let dead_letters = dead.remove(&(depth.queue.clone(), priority.into())).unwrap_or(0);
+                if lane.waiting + lane.claimed + dead_letters > 0 {
+                    queues.push(QueueView {
+                        queue: depth.queue.clone(),
+                        priority: priority.into(),
+                        waiting: lane.waiting,
+                        claimed: lane.claimed,
+                        oldest_at: lane.oldest,
+                        dead_letters,
+                    });
+                }
+            }
+        }
+        // Of types that nothing else is there of.
+        queues.extend(dead.into_iter().map(|((queue, priority), dead_letters)| QueueView {
+            queue,
+            priority,
+            waiting: 0,
+            claimed: 0,
+            oldest_at: None,
+            dead_letters,
+        }));
+        queues.sort_by(|a, b| (&a.queue, rank(&a.priority)).cmp(&(&b.queue, rank(&b.priority))));
+        Ok(QueuesView { queues, dead_letters: letters.len() })
+    }
+
+    /// Sends a dead letter once more: a task starts over with its run, a signal is looked at again.
+    pub async fn redrive(&self, id: &str, by: &str) -> Result<Redriven, EngineError> {
+        let letter = self.archive.dead_letter(id).await?;
+        let letter = letter.ok_or_else(|| StoreError::unknown("dead letter", id))?;
+        let run = match (letter.kind, letter.run_id, &letter.signal) {
+            (DeadKind::Task, Some(run), _) => {
+                let run = self.eldest(run).await?;
+                self.retry(run, by).await?;
+                Some(RunAt { run_id: run, status: self.state(run).await?.status() })
+            }
+            (_, _, Some(signal)) => {
+                self.hot.signal_again(signal).await?;
+                None
+            }
+            _ => return Err(StoreError::Corrupt(format!("dead letter {id} says nothing")).into()),
+        };
+        // One that was buried anew meanwhile stays.
+        self.archive.purge(Purge::Seen(letter.id.clone(), letter.at)).await?;
+        Ok(Redriven { id: letter.id, run })
+    }
+
+    /// The run that this one is done for, which is what starts over.
+    async fn eldest(&self, mut run: RunId) -> Result<RunId, EngineError> {
+        loop {
+            let record = self.archive.run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+            match record.parent {
+                Some(parent) => run = parent,
+                None => return Ok(run),
+            }
+        }
+    }
+}
+
+impl History {
+    /// Newest first.
+    pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, EngineError> {
+        let mut graphs = HashMap::new();
+        let mut views = Vec::new();
+        for letter in self.archive().dead_letters(limit).await? {
+            views.push(self.placed(letter, &mut graphs).await?);
+        }
+        Ok(views)
+    }
+
+    /// A dead letter with every delivery that led to it.
+    pub async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, EngineError> {
+        let letter = self.archive().dead_letter(id).await?;
+        let letter = letter.ok_or_else(|| StoreError::unknown("dead letter", id))?;
+        let mut view = self.placed(letter, &mut HashMap::new()).await?;
+        if let (Some(run), Some(node)) = (view.letter.run_id, &view.letter.node) {
+            let events = self.events(run, 0, view.letter.seq).await?;
+            view.deliveries = Some(deliveries(&events, node));
+        }
+        Ok(view)
+    }
+
+    /// With the queue of its node, if the graph still has it.
+    async fn placed(
+        &self,
+        letter: DeadLetter,
+        graphs: &mut HashMap<Hash, Arc<Ir>>,
+    ) -> Result<DeadLetterView, EngineError> {
+        let mut view = DeadLetterView { letter, queue: None, priority: None, deliveries: None };
+        let (Some(run), Some(node)) = (view.letter.run_id, &view.letter.node) else { return Ok(view) };
+        let Some(record) = self.archive().run(run).await? else { return Ok(view) };
+        let ir = match graphs.get(&record.definition) {
+            Some(ir) => ir.clone(),
+            None => self.program(record.definition).await?.ir.clone(),
+        };
+        if let Some(ix) = ir.find(node) {
+            view.queue = Some(ir.node(ix).queue.clone());
+            view.priority = Some(PRIORITIES[band(ir.node(ix).priority)].into());
+        }
+        graphs.insert(record.definition, ir);
+        Ok(view)
+    }
+}
+
+fn rank(priority: &str) -> usize {
+    PRIORITIES.iter().position(|known| *known == priority).unwrap_or(PRIORITIES.len())
+}
+
+/// Who was handed a node since it was last started over, and what came of it.
+fn deliveries(events: &[Event], of: &str) -> Vec<Delivery> {
+    let mut found: Vec<Delivery> = Vec::new();
+    for event in events {
+        let came: Arc<str> = match &event.kind {
+            EventKind::RunRetried { reset, .. } if reset.iter().any(|node| &**node == of) => {
+                found.clear();
+                continue;
+            }
+            EventKind::NodeStarted { node, attempt, worker, .. } if &**node == of => {
+                let (worker, attempt) = (worker.clone(), *attempt);
+                found.push(Delivery { worker, attempt, at: event.at, ended: None, ended_at: None });
+                continue;
+            }
+            EventKind::NodeReleased { node, reason } if &**node == of => match reason {
+                ReleaseReason::HandedBack => "handed back".into(),
+                ReleaseReason::LeaseExpired => "the worker went silent".into(),
+                ReleaseReason::Restart => "its process ended".into(),
+            },
+            EventKind::NodeRetrying { node, error, .. } if &**node == of => error.to_string().into(),
+            EventKind::NodeFailed { node, error, .. } if &**node == of => error.to_string().into(),
+            EventKind::NodeWaiting { node, .. } if &**node == of => "it waited".into(),
+            _ => continue,
+        };
+        if let Some(last) = found.last_mut() {
+            (last.ended, last.ended_at) = (Some(came), Some(event.at));
+        }
+    }
+    found
+}

@@ -1,0 +1,51 @@
+//! A task as it is told to workers that are not part of this program.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchyard_core::NodeError;
+use switchyard_core::run::Task;
+use switchyard_lang::CompiledKind;
+use switchyard_lang::duration::HumanDuration;
+
+use super::Prepared;
+use crate::handlers::idempotency_key;
+use crate::kinds::{Services, payload_error};
+
+impl Prepared {
+    /// Everything that a worker elsewhere needs.
+    pub async fn describe(
+        &self,
+        services: &Services,
+        task: &Task,
+        lease: Duration,
+    ) -> Result<Value, NodeError> {
+        let function = match &self.node(task).kind {
+            CompiledKind::Function(spec) => spec.function.clone(),
+            _ => Arc::from(""),
+        };
+        let checkpoint = match &task.checkpoint {
+            Some(kept) => services.payloads.load(kept).await.map_err(payload_error)?,
+            None => Value::Null,
+        };
+        let trace = services.observe.outgoing(task);
+        Ok(json!({
+            "run_id": task.run,
+            "node": task.node,
+            "claim": task.claim,
+            "attempt": task.attempt,
+            "type": self.program.ir.node(task.ix).queue,
+            "function": function,
+            "input": self.input(task)?,
+            "idempotency_key": idempotency_key(task.run, &task.node),
+            "workflow": task.workflow,
+            "definition": task.definition,
+            "lease": HumanDuration(lease).to_string(),
+            "checkpoint": checkpoint,
+            "traceparent": trace.as_ref().map(|trace| &trace.traceparent),
+            "tracestate": trace.as_ref().and_then(|trace| trace.tracestate.as_ref()),
+            "timeout": self.time_limit(task).map(|limit| HumanDuration(limit).to_string()),
+        }))
+    }
+}

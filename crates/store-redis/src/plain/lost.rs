@@ -1,0 +1,92 @@
+//! Tasks that a plain reader took and keeps without a word.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_core::RunId;
+use switchyard_store::StoreError;
+
+use super::words;
+use crate::keys::{BANDS, GROUP};
+use crate::rare::Touch;
+use crate::scripts;
+use crate::store::RedisStore;
+
+/// The consumer that tasks are moved to while they are put back.
+const TAKER: &str = "switchyard";
+/// Entries that are looked at in one call.
+const AT_ONCE: usize = 500;
+
+/// Nobody is silent for as long as this.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+type Lost = (String, String, String, String);
+
+impl RedisStore {
+    /// Plain readers find their group, whoever comes first.
+    pub(crate) async fn make_groups(&self) -> Result<(), StoreError> {
+        let streams: Vec<String> = (0..BANDS.len()).map(|band| self.keys.tasks("function", band)).collect();
+        self.client.query::<u32>(redis::cmd("SADD").arg(self.keys.streams()).arg(&streams)).await?;
+        for stream in streams {
+            // Whoever looks makes the group.
+            self.look_for_lost(&stream, "+", FOR_EVER).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn take_back_lost(&self, silence: Duration) -> Result<usize, StoreError> {
+        let mut put_back = 0;
+        for stream in self.streams().await? {
+            let mut from = "-".to_owned();
+            while !from.is_empty() {
+                let (next, lost) = self.look_for_lost(&stream, &from, silence).await?;
+                for (entry, run, node, reader) in lost {
+                    put_back += usize::from(self.put_back(&stream, &entry, &run, &node, reader).await?);
+                }
+                from = next;
+            }
+        }
+        Ok(put_back)
+    }
+
+    async fn look_for_lost(
+        &self,
+        stream: &str,
+        from: &str,
+        silence: Duration,
+    ) -> Result<(String, Vec<Lost>), StoreError> {
+        let keys = [stream.to_owned(), self.keys.queued(), self.keys.wake()];
+        let args = [
+            self.keys.begin().to_owned(),
+            from.to_owned(),
+            AT_ONCE.to_string(),
+            silence.as_millis().to_string(),
+            TAKER.to_owned(),
+        ];
+        self.client.run(&scripts::LOST, &keys, &args).await
+    }
+
+    /// As another entry, so that whoever reads what is new finds it.
+    async fn put_back(
+        &self,
+        stream: &str,
+        entry: &str,
+        run: &str,
+        node: &str,
+        reader: String,
+    ) -> Result<bool, StoreError> {
+        let Ok(run) = run.parse::<RunId>() else { return Ok(false) };
+        let with = vec![words(["XACK", stream, GROUP, entry]), words(["XDEL", stream, entry])];
+        let reader: Arc<str> = reader.into();
+        let touch = Touch { with, ..Touch::run(run) };
+        self.decide(touch, |yard, now, out| yard.lose_node(run, node, &reader, now, out)).await
+    }
+
+    /// Every stream of tasks that there may be something in.
+    pub(super) async fn streams(&self) -> Result<Vec<String>, StoreError> {
+        let mut streams: Vec<String> =
+            self.client.query(redis::cmd("SMEMBERS").arg(self.keys.streams())).await?;
+        streams.sort_unstable();
+        Ok(streams)
+    }
+}

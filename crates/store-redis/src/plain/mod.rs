@@ -1,0 +1,189 @@
+//! Plain workers: programs that read the streams of tasks and push signals, without anything of ours.
+
+mod lost;
+mod queues;
+mod signals;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use switchyard_core::ir::Role;
+use switchyard_core::run::{ClaimRef, NodeState, Settled, Settlement, TaskOutcome};
+use switchyard_core::yard::{Taker, Yard, band};
+use switchyard_store::StoreError;
+use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
+
+use crate::keys::GROUP;
+use crate::rare::{Touch, Words};
+use crate::record::Stored;
+use crate::store::RedisStore;
+
+/// How long an answer waits for a worker that asked for a task.
+const ANSWER_KEPT: Duration = Duration::from_secs(60);
+
+fn words<const N: usize>(words: [&str; N]) -> Words {
+    words.map(str::to_owned).to_vec()
+}
+
+impl RedisStore {
+    /// What is written together with a settlement: the signal is done with.
+    fn done_with(&self, signal: &str) -> Words {
+        words(["LREM", &self.keys.processing(&self.name), "1", signal])
+    }
+
+    /// Only for as long as nobody has taken our signals over.
+    fn while_ours(&self) -> Vec<[String; 3]> {
+        vec![[self.keys.movers(), self.name.clone(), self.mark.lock().clone()]]
+    }
+
+    fn answering(&self, about: &About, answer: &str) -> Vec<Words> {
+        let Some(delivery) = &about.delivery else { return Vec::new() };
+        let list = self.keys.plain_task(about.run, &about.node, delivery);
+        let kept = ANSWER_KEPT.as_millis().to_string();
+        vec![words(["RPUSH", &list, answer]), words(["PEXPIRE", &list, &kept])]
+    }
+
+    /// The node as it will be when it is claimed, and its stream; none if it cannot be.
+    fn offer(&self, stored: &Stored, about: &About) -> Option<(Offer, String)> {
+        let run = &stored.berth.run;
+        let spec = run.ir.node(run.ir.find(&about.node)?);
+        let stream = self.keys.tasks(&spec.queue, band(spec.priority));
+        let mut yard = Yard::part(self.limits, stored.berth.generation);
+        yard.lend(stored.berth.clone());
+        let by = Taker { worker: &about.worker, lease: None };
+        let task = yard.claim_node(run.id, &about.node, &by, run.accepted_at, &mut Vec::new())?;
+        Some((Offer { task, seq: run.seq }, stream))
+    }
+
+    /// Whether a delivery is still that of this node, and not settled or taken back.
+    async fn lies_in(&self, stream: &str, about: &About) -> Result<bool, StoreError> {
+        let Some(delivery) = &about.delivery else { return Ok(true) };
+        let look = redis::cmd("XRANGE").arg(stream).arg(delivery).arg(delivery).to_owned();
+        let found: Vec<(String, Vec<(String, String)>)> = self.client.query(&look).await?;
+        let says = |fields: &[(String, String)], name: &str, value: &str| {
+            fields.iter().any(|(field, said)| field == name && said == value)
+        };
+        Ok(found.first().is_some_and(|(_, fields)| {
+            says(fields, "run_id", &about.run.to_string()) && says(fields, "node_id", &about.node)
+        }))
+    }
+
+    /// Claims what was offered, and does what follows in the same breath. Whether the offer still stood.
+    async fn take_offer(
+        &self,
+        touch: Touch,
+        about: &About,
+        offer: &Offer,
+        lease: Option<Duration>,
+        outcome: Option<&TaskOutcome>,
+    ) -> Result<bool, StoreError> {
+        self.decide(touch, |yard, now, out| {
+            if yard.run(about.run).is_none_or(|run| run.seq != offer.seq) {
+                return false;
+            }
+            let by = Taker { worker: &about.worker, lease };
+            let Some(task) = yard.claim_node(about.run, &about.node, &by, now, out) else { return false };
+            if let Some(outcome) = outcome {
+                let claim = ClaimRef { run: task.run, node: task.node, claim: task.claim };
+                yard.settle(Settlement { claim, outcome: outcome.clone() }, now, out);
+            }
+            true
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl PlainWorkers for RedisStore {
+    async fn take_signals(&self) -> Result<Vec<String>, StoreError> {
+        self.move_signals().await
+    }
+
+    async fn signals_ready(&self) {
+        self.wait_for_signals().await;
+    }
+
+    async fn find_node(&self, about: &About) -> Result<Found, StoreError> {
+        let Some(found) = self.read_run(about.run).await? else { return Ok(Found::NotHere) };
+        if found.record.has_ended() {
+            return Ok(Found::Passed);
+        }
+        let stored = self.stored(found).await?;
+        let run = &stored.berth.run;
+        let Some(ix) = run.ir.find(&about.node).filter(|ix| run.ir.node(*ix).role == Role::Step) else {
+            return Ok(Found::UnknownNode);
+        };
+        if run.node(ix).state == NodeState::Running {
+            let delivery = stored.entries.get(&ix).cloned();
+            return Ok(Found::Held { claim: run.node(ix).claim, delivery });
+        }
+        let Some((offer, stream)) = self.offer(&stored, about) else { return Ok(Found::Passed) };
+        // After the run was read: a delivery that goes away changes the run, and then the offer falls.
+        Ok(match self.lies_in(&stream, about).await? {
+            true => Found::Ready(Box::new(offer)),
+            false => Found::Passed,
+        })
+    }
+
+    async fn claim_offer(
+        &self,
+        signal: &str,
+        about: &About,
+        offer: &Offer,
+        lease: Duration,
+        answer: &str,
+    ) -> Result<bool, StoreError> {
+        let mut with = self.answering(about, answer);
+        with.push(self.done_with(signal));
+        let entries = about.delivery.iter().map(|entry| (about.node.clone(), entry.clone())).collect();
+        let touch = Touch { with, entries, given: self.while_ours(), ..Touch::run(about.run) };
+        self.take_offer(touch, about, offer, Some(lease), None).await
+    }
+
+    async fn settle_offer(
+        &self,
+        signal: &str,
+        about: &About,
+        offer: &Offer,
+        outcome: &TaskOutcome,
+    ) -> Result<bool, StoreError> {
+        let mut with = vec![self.done_with(signal)];
+        if let Some(entry) = &about.delivery {
+            let graph = self.graphs.get(offer.task.definition).await?;
+            let stream = &graph.place(offer.task.ix).stream;
+            with.push(words(["XACK", stream, GROUP, entry]));
+            with.push(words(["XDEL", stream, entry]));
+        }
+        let touch = Touch { with, given: self.while_ours(), ..Touch::run(about.run) };
+        self.take_offer(touch, about, offer, None, Some(outcome)).await
+    }
+
+    async fn settle_claim(
+        &self,
+        signal: &str,
+        claim: ClaimRef,
+        outcome: TaskOutcome,
+    ) -> Result<Settled, StoreError> {
+        let with = vec![self.done_with(signal)];
+        let touch = Touch { with, given: self.while_ours(), ..Touch::run(claim.run) };
+        let settlement = Settlement { claim, outcome };
+        self.decide(touch, |yard, now, out| yard.settle(settlement.clone(), now, out)).await
+    }
+
+    async fn answer(&self, about: &About, answer: &str) -> Result<(), StoreError> {
+        let mut pipe = redis::pipe();
+        for words in self.answering(about, answer) {
+            pipe.cmd(&words[0]).arg(&words[1..]).ignore();
+        }
+        self.client.query_all(&pipe).await
+    }
+
+    async fn drop_signal(&self, signal: &str) -> Result<(), StoreError> {
+        let words = self.done_with(signal);
+        self.client.query::<u32>(redis::cmd(&words[0]).arg(&words[1..])).await.map(drop)
+    }
+
+    async fn take_back(&self, silence: Duration) -> Result<usize, StoreError> {
+        self.take_back_lost(silence).await
+    }
+}

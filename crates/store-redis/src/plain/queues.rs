@@ -1,0 +1,26 @@
+//! What waits for workers, whoever reads it.
+
+use std::collections::BTreeMap;
+
+use switchyard_core::Timestamp;
+use switchyard_core::yard::{Lane, QueueDepth};
+use switchyard_store::StoreError;
+
+use crate::scripts;
+use crate::store::RedisStore;
+
+impl RedisStore {
+    /// Every queue that a graph here has nodes for.
+    pub(crate) async fn look_at_queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
+        let streams = self.streams().await?;
+        let none: [&str; 0] = [];
+        let counts: Vec<(usize, usize, String)> = self.client.run(&scripts::QUEUES, &streams, &none).await?;
+        let mut queues: BTreeMap<&str, [Lane; 3]> = BTreeMap::new();
+        for (stream, (waiting, claimed, oldest)) in streams.iter().zip(counts) {
+            let Some((queue, band)) = self.keys.queue_of(stream) else { continue };
+            let oldest = oldest.parse().ok().map(Timestamp::from_millis);
+            queues.entry(queue).or_default()[band] = Lane { waiting, claimed, oldest };
+        }
+        Ok(queues.into_iter().map(|(queue, lanes)| QueueDepth { queue: queue.into(), lanes }).collect())
+    }
+}

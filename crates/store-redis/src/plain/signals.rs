@@ -1,0 +1,79 @@
+//! Signals on their way to settlements.
+
+use std::time::Duration;
+
+use switchyard_store::StoreError;
+
+use crate::scripts;
+use crate::store::RedisStore;
+
+/// Signals that a process holds at a time.
+const AT_ONCE: usize = 100;
+/// After how long a process that took signals, and takes none any more, is given up.
+const SILENCE: Duration = Duration::from_secs(15);
+/// How long to wait for a signal.
+const IDLE: Duration = Duration::from_secs(1);
+
+impl RedisStore {
+    pub(super) async fn move_signals(&self) -> Result<Vec<String>, StoreError> {
+        let own = self.keys.processing(&self.name);
+        let keys = [self.keys.signals(), self.keys.movers(), own];
+        let args = [
+            self.keys.processing(""),
+            self.time(),
+            self.name.clone(),
+            SILENCE.as_millis().to_string(),
+            AT_ONCE.to_string(),
+        ];
+        // Anything can be pushed to a list: what is no text is shown as well as it can be, and found malformed.
+        let (mark, signals): (String, Vec<Vec<u8>>) =
+            self.client.run(&scripts::TAKE_SIGNALS, &keys, &args).await?;
+        *self.mark.lock() = mark;
+        let mut readable = Vec::with_capacity(signals.len());
+        for signal in signals {
+            readable.push(self.as_text(signal).await?);
+        }
+        Ok(readable)
+    }
+
+    /// The signal as text. One that is none is exchanged for what it looks like, so that it can be found again.
+    async fn as_text(&self, signal: Vec<u8>) -> Result<String, StoreError> {
+        match String::from_utf8(signal) {
+            Ok(text) => Ok(text),
+            Err(error) => {
+                let shown = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                let own = self.keys.processing(&self.name);
+                let mut exchange = redis::pipe();
+                exchange.atomic();
+                exchange.cmd("LREM").arg(&own).arg(1).arg(error.as_bytes()).ignore();
+                exchange.cmd("RPUSH").arg(&own).arg(&shown).ignore();
+                self.client.query_all::<()>(&exchange).await?;
+                Ok(shown)
+            }
+        }
+    }
+
+    /// Moves the next signal to our own list as soon as there is one, from where it is taken.
+    pub(super) async fn wait_for_signals(&self) {
+        let mut waiting = self.waiting_for_signals.lock().await;
+        let connection = match waiting.take() {
+            Some(connection) => Ok(connection),
+            None => self.client.blocking().await,
+        };
+        let Ok(mut connection) = connection else {
+            tokio::time::sleep(IDLE).await;
+            return;
+        };
+        let own = self.keys.processing(&self.name);
+        let mut wait = redis::cmd("BLMOVE");
+        wait.arg(self.keys.signals()).arg(own).arg("LEFT").arg("RIGHT").arg(IDLE.as_secs());
+        match wait.query_async::<redis::Value>(&mut connection).await {
+            Ok(_) => *waiting = Some(connection),
+            Err(_) => tokio::time::sleep(IDLE).await,
+        }
+    }
+
+    pub(crate) async fn push_again(&self, signal: &str) -> Result<(), StoreError> {
+        self.client.query::<u64>(redis::cmd("RPUSH").arg(self.keys.signals()).arg(signal)).await.map(drop)
+    }
+}

@@ -1,0 +1,289 @@
+//! Plain workers: readers of streams and pushers of signals that know nothing of ours. Whoever dies loses nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Commands;
+use switchyard_archive::DataFolder;
+use switchyard_core::error::NodeError;
+use switchyard_core::ir::sketch::Sketch;
+use switchyard_core::run::{Accepted, ClaimRef, EventKind, RunStatus, Settled, TaskOutcome};
+use switchyard_core::yard::{Limits, NewRun, Want};
+use switchyard_core::{Payload, RunId, Timestamp};
+use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
+use switchyard_store::{Archive, Clock, HotStore, ManualClock};
+use switchyard_store_redis::{RedisSettings, RedisStore};
+use switchyard_test_servers::redis as server;
+
+const SILENCE: Duration = Duration::from_secs(60);
+const STREAM: &str = "wf.tasks.work";
+
+/// A place of its own, with any number of processes on it.
+struct Place {
+    _folder: tempfile::TempDir,
+    archive: Arc<dyn Archive>,
+    settings: RedisSettings,
+    clock: ManualClock,
+    connection: redis::Connection,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = DataFolder::open(folder.path()).expect("a data folder");
+        let clock = ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
+        let settings = RedisSettings {
+            prefix: server::fresh_prefix(),
+            limits: Limits { deliveries_max: 3, ..Limits::default() },
+            clock: Some(Arc::new(clock.clone())),
+            ..RedisSettings::new(server::shared().url())
+        };
+        let client = redis::Client::open(server::shared().url()).expect("an address");
+        Self {
+            archive: Arc::new(data.archive().expect("an archive")),
+            _folder: folder,
+            settings,
+            clock,
+            connection: client.get_connection().expect("Redis answers"),
+        }
+    }
+
+    async fn process(&self) -> RedisStore {
+        RedisStore::open(self.settings.clone(), self.archive.clone()).await.expect("Redis answers")
+    }
+
+    fn name(&self, name: &str) -> String {
+        format!("{}{name}", self.settings.prefix)
+    }
+
+    async fn start(&self, store: &RedisStore, sketch: &Sketch) -> RunId {
+        let ir = sketch.ir();
+        store.learn(ir.clone()).await.expect("learnt");
+        let id = RunId::new(self.clock.now(), rand::random(), 0);
+        let accepted = Accepted::plain("w".into(), ir.hash, Payload::null());
+        store.accept(NewRun { id, accepted }).await.expect("accepted");
+        // Plain readers need the group; the duty makes it where it is missing.
+        store.take_back(SILENCE).await.expect("looked through");
+        id
+    }
+
+    /// What is new, as a plain reader reads it: entry, run, node.
+    fn read(&mut self, reader: &str) -> Vec<(String, String, String)> {
+        type Entries = Vec<(String, HashMap<String, String>)>;
+        let mut read = redis::cmd("XREADGROUP");
+        read.arg(&["GROUP", "workers", reader, "COUNT", "10", "STREAMS"]).arg(self.name(STREAM)).arg(">");
+        let reply: Option<Vec<(String, Entries)>> =
+            read.query(&mut self.connection).expect("the group is there");
+        let entries = reply.into_iter().flatten().flat_map(|(_, entries)| entries);
+        entries.map(|(id, fields)| (id, fields["run_id"].clone(), fields["node_id"].clone())).collect()
+    }
+
+    /// As if its reader had been silent for this long.
+    fn age(&mut self, entry: &str, reader: &str, idle: Duration) {
+        let mut claim = redis::cmd("XCLAIM");
+        claim.arg(self.name(STREAM)).arg("workers").arg(reader).arg(0).arg(entry);
+        claim.arg("IDLE").arg(idle.as_millis() as u64).arg("JUSTID");
+        claim.exec(&mut self.connection).expect("claimed");
+    }
+
+    fn pending(&mut self) -> usize {
+        let mut ask = redis::cmd("XPENDING");
+        ask.arg(self.name(STREAM)).arg("workers").arg("-").arg("+").arg(100);
+        ask.query::<Vec<redis::Value>>(&mut self.connection).expect("answered").len()
+    }
+
+    fn length(&mut self) -> usize {
+        redis::cmd("XLEN").arg(self.name(STREAM)).query(&mut self.connection).expect("answered")
+    }
+
+    fn push(&mut self, signal: &str) {
+        let list = self.name("completion_signals");
+        self.connection.rpush::<_, _, ()>(list, signal).expect("pushed");
+    }
+}
+
+fn about(run: RunId, node: &str, entry: Option<&str>) -> About {
+    About { run, node: node.into(), delivery: entry.map(str::to_owned), worker: "plain".into() }
+}
+
+async fn offer(store: &RedisStore, about: &About) -> Box<Offer> {
+    match store.find_node(about).await.expect("answered") {
+        Found::Ready(offer) => offer,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn done() -> TaskOutcome {
+    TaskOutcome::Succeeded(Payload::from_value(&serde_json::json!(7)))
+}
+
+#[tokio::test]
+async fn a_reader_that_dies_has_its_tasks_delivered_again_and_in_the_end_they_are_poison() {
+    let mut place = Place::new();
+    let store = place.process().await;
+    let run = place.start(&store, &Sketch::chain(1)).await;
+    for delivery in 1..=3 {
+        let read = place.read("reader");
+        let [(entry, read_run, node)] = &read[..] else { panic!("delivery {delivery}: {read:?}") };
+        assert_eq!((read_run.as_str(), node.as_str()), (&*run.to_string(), "n0"));
+        assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 0, "it may take its time");
+        place.age(entry, "reader", SILENCE + Duration::from_secs(1));
+        assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 1);
+        assert_eq!(place.pending(), 0);
+    }
+    assert!(place.read("reader").is_empty());
+    assert_eq!(place.length(), 0);
+    store.archived().await.expect("archived");
+    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    assert_eq!((record.status, &*record.error.expect("an error").code), (RunStatus::Failed, "poisoned"));
+    let events = place.archive.events(run, 0, 100).await.expect("read");
+    let readers = events.iter().filter(
+        |event| matches!(&event.kind, EventKind::NodeStarted { worker, .. } if &**worker == "reader"),
+    );
+    assert_eq!(readers.count(), 3, "the history says who had it");
+    assert_eq!(place.archive.dead_letters(10).await.expect("read")[0].run_id, Some(run));
+}
+
+#[tokio::test]
+async fn a_task_that_was_acknowledged_too_early_is_not_lost() {
+    let mut place = Place::new();
+    let store = place.process().await;
+    place.start(&store, &Sketch::chain(1)).await;
+    let (entry, ..) = place.read("hasty").remove(0);
+    let stream = place.name(STREAM);
+    redis::cmd("XACK").arg(&[&stream, "workers", &entry]).exec(&mut place.connection).expect("acknowledged");
+    assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 0);
+    assert_eq!(place.pending(), 1, "it is in the group again (I7)");
+    place.age(&entry, "switchyard", SILENCE);
+    assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 1);
+    assert_eq!(place.read("another").len(), 1);
+}
+
+#[tokio::test]
+async fn what_our_own_workers_hold_is_left_to_their_leases() {
+    let mut place = Place::new();
+    let store = place.process().await;
+    let run = place.start(&store, &Sketch::chain(2)).await;
+    let want = Want { worker: "ours".into(), queues: ["work".into()].into(), max: 1, lease: Some(SILENCE) };
+    let task = store.step(Vec::new(), &want).await.expect("claimed").1.remove(0);
+    let (pending, entry) = (place.pending(), store.find_node(&about(run, "n0", None)).await);
+    let Found::Held { claim, delivery: Some(entry) } = entry.expect("answered") else { panic!("not held") };
+    assert_eq!((pending, claim), (1, task.claim));
+    place.age(&entry, "ours", SILENCE * 2);
+    assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 0);
+    assert_eq!((place.pending(), place.length()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_mover_that_dies_between_taking_and_settling_loses_no_signal() {
+    let mut place = Place::new();
+    let (dying, living) = (place.process().await, place.process().await);
+    let run = place.start(&dying, &Sketch::chain(1)).await;
+    let (entry, ..) = place.read("reader").remove(0);
+    place.push("first");
+    place.push("second");
+    assert_eq!(dying.take_signals().await.expect("taken"), ["first", "second"]);
+    assert_eq!(living.take_signals().await.expect("taken"), Vec::<String>::new());
+    let about = about(run, "n0", Some(&entry));
+    let offered = offer(&dying, &about).await;
+
+    place.clock.advance(Duration::from_secs(16));
+    assert_eq!(living.take_signals().await.expect("taken"), ["first", "second"], "in their order");
+    // It was only slow: what it thinks it has is not its own any more.
+    let late = dying.settle_offer("first", &about, &offered, &done()).await;
+    assert!(late.is_err(), "{late:?}");
+    let offered = offer(&living, &about).await;
+    assert!(living.settle_offer("first", &about, &offered, &done()).await.expect("settled"));
+    living.drop_signal("second").await.expect("dropped");
+    assert_eq!(living.take_signals().await.expect("taken"), Vec::<String>::new());
+    assert_eq!(dying.take_signals().await.expect("taken"), Vec::<String>::new());
+    living.archived().await.expect("archived");
+    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    assert_eq!(record.status, RunStatus::Succeeded);
+    assert_eq!((place.pending(), place.length()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_signal_that_comes_to_two_movers_counts_once() {
+    let mut place = Place::new();
+    let (one, other) = (place.process().await, place.process().await);
+    let run = place.start(&one, &Sketch::new().node("a", &[]).node("b", &[])).await;
+    let about = about(run, "a", None);
+    one.take_signals().await.expect("taken");
+    other.take_signals().await.expect("taken");
+    let (first, second) = (offer(&one, &about).await, offer(&other, &about).await);
+    let outcome = done();
+    let (first, second) = tokio::join!(
+        one.settle_offer("s", &about, &first, &outcome),
+        other.settle_offer("s", &about, &second, &outcome)
+    );
+    assert!(first.expect("answered") ^ second.expect("answered"));
+    assert!(matches!(one.find_node(&about).await.expect("answered"), Found::Passed));
+    let read = place.read("reader");
+    assert_eq!(one.take_back(SILENCE).await.expect("a pass"), 0);
+    assert_eq!((read.len(), place.pending(), place.length()), (2, 1, 1), "the entry of what is done is void");
+}
+
+#[tokio::test]
+async fn a_delivery_that_was_settled_says_nothing_about_the_next_attempt() {
+    let mut place = Place::new();
+    let store = place.process().await;
+    let sketch = Sketch::new().node("a", &[]).with(|a| a.max_attempts = 3);
+    let run = place.start(&store, &sketch).await;
+    store.take_signals().await.expect("taken");
+    let (entry, ..) = place.read("reader").remove(0);
+    let first = about(run, "a", Some(&entry));
+    let failed = TaskOutcome::Failed(NodeError::retryable("oops", "it failed"));
+    let offered = offer(&store, &first).await;
+    assert!(store.settle_offer("s", &first, &offered, &failed).await.expect("settled"));
+    place.clock.advance(Duration::from_secs(3600));
+    assert_eq!(store.fire_timers().await.expect("fired").0, 1);
+    let (next, ..) = place.read("reader").remove(0);
+    assert!(matches!(store.find_node(&first).await.expect("answered"), Found::Passed), "it is another one");
+    assert_eq!(offer(&store, &about(run, "a", Some(&next))).await.task.attempt, 2);
+}
+
+#[tokio::test]
+async fn a_worker_that_asks_for_its_task_holds_a_claim() {
+    let mut place = Place::new();
+    let store = place.process().await;
+    let run = place.start(&store, &Sketch::chain(1)).await;
+    store.take_signals().await.expect("taken");
+    let (entry, ..) = place.read("reader").remove(0);
+    let about = about(run, "n0", Some(&entry));
+    let offered = offer(&store, &about).await;
+    assert!(store.claim_offer("s", &about, &offered, SILENCE, "the task").await.expect("claimed"));
+    let list = place.name(&format!("task:{run}:n0:{entry}"));
+    assert_eq!(place.connection.lpop::<_, String>(list, None).expect("an answer"), "the task");
+    let Found::Held { claim, delivery } = store.find_node(&about).await.expect("answered") else {
+        panic!("not held")
+    };
+    assert_eq!(delivery, Some(entry.clone()));
+    place.age(&entry, "reader", SILENCE * 2);
+    assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 0, "the lease is what counts now");
+    let claim = ClaimRef { run, node: "n0".into(), claim };
+    let settled = store.settle_claim("s", claim.clone(), done()).await.expect("answered");
+    assert_eq!((settled, place.pending(), place.length()), (Settled::Applied, 0, 0));
+    let again = store.settle_claim("s", claim, done()).await.expect("answered");
+    assert_eq!(again, Settled::Stale, "its run has ended");
+}
+
+#[tokio::test]
+async fn queues_are_counted_whoever_reads_them() {
+    let mut place = Place::new();
+    let store = place.process().await;
+    for _ in 0..3 {
+        place.start(&store, &Sketch::chain(1)).await;
+    }
+    place.read("reader");
+    store.take_back(SILENCE).await.expect("a pass");
+    place.start(&store, &Sketch::chain(1)).await;
+    let depths = store.queues().await.expect("answered");
+    let work = depths.iter().find(|depth| &*depth.queue == "work").expect("the queue");
+    let [_, normal, _] = work.lanes;
+    assert_eq!((normal.waiting, normal.claimed, normal.oldest), (1, 3, Some(place.clock.now())));
+    let queued: Option<usize> =
+        place.connection.hget(place.name("wf.queued"), place.name(STREAM)).expect("answered");
+    assert_eq!(queued, Some(1), "what plain readers took is counted out");
+}

@@ -1,0 +1,97 @@
+//! Dead letters: what could not be done, and waits for a person.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use switchyard_core::run::{Event, EventKind};
+use switchyard_core::{Hash, RunId, Timestamp, time};
+
+/// The code of a failure that leaves a dead letter: the node took its workers down, or its worker says so.
+pub const POISONED: &str = "poisoned";
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    /// `dead_` and something that follows from what it is about: the same thing is not buried twice.
+    pub id: Arc<str>,
+    pub kind: DeadKind,
+    pub run_id: Option<RunId>,
+    pub node: Option<Arc<str>>,
+    /// Of the event that buried it.
+    pub seq: Option<u64>,
+    /// A sentence for people.
+    pub reason: Arc<str>,
+    /// What a plain worker left, as it was.
+    pub signal: Option<Arc<str>>,
+    #[serde(with = "time::rfc3339")]
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeadKind {
+    /// A node that was given up after too many deliveries.
+    Task,
+    /// A signal of a plain worker that makes no sense.
+    Signal,
+}
+
+impl DeadKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Signal => "signal",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Task, Self::Signal].into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+impl DeadLetter {
+    /// What an event buries.
+    pub fn of(event: &Event) -> Option<Self> {
+        let EventKind::NodeFailed { node, error, .. } = &event.kind else { return None };
+        if &*error.code != POISONED {
+            return None;
+        }
+        let run = event.run.to_string();
+        let place = run.strip_prefix("run_").unwrap_or(&run);
+        Some(Self {
+            id: format!("dead_{place}_{}", event.seq).into(),
+            kind: DeadKind::Task,
+            run_id: Some(event.run),
+            node: Some(node.clone()),
+            seq: Some(event.seq),
+            reason: error.message.clone(),
+            signal: None,
+            at: event.at,
+        })
+    }
+
+    /// A signal that makes no sense, and why. The same text is one letter, as old as the last time.
+    pub fn of_signal(signal: &str, reason: impl Into<Arc<str>>, at: Timestamp) -> Self {
+        let hash = Hash::of(signal.as_bytes()).hex();
+        Self {
+            id: format!("dead_{}", &hash[..26]).into(),
+            kind: DeadKind::Signal,
+            run_id: None,
+            node: None,
+            seq: None,
+            reason: reason.into(),
+            signal: Some(signal.into()),
+            at,
+        }
+    }
+}
+
+/// Which dead letters to remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purge {
+    One(Arc<str>),
+    /// This one, unless it was buried anew since it was seen with this moment.
+    Seen(Arc<str>, Timestamp),
+    /// Those from before this moment.
+    Before(Timestamp),
+    All,
+}
