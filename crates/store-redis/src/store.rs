@@ -23,6 +23,8 @@ use crate::client::Client;
 use crate::graphs::Graphs;
 use crate::keys::Keys;
 use crate::listen::{Listener, Waiters};
+use crate::oversee::Overseer;
+use crate::patience::Patience;
 use crate::rare::Touch;
 
 /// Where Redis is, and how it is used.
@@ -33,6 +35,8 @@ pub struct RedisSettings {
     /// What every name in Redis begins with.
     pub prefix: String,
     pub limits: Limits,
+    /// What a submission does while Redis does not answer.
+    pub patience: Patience,
     /// Instead of the server's time. For tests.
     pub clock: Option<Arc<dyn Clock>>,
     /// Who is told what happens.
@@ -42,7 +46,7 @@ pub struct RedisSettings {
 impl RedisSettings {
     pub fn new(url: impl Into<String>) -> Self {
         let (prefix, limits, observe) = Default::default();
-        Self { url: url.into(), prefix, limits, clock: None, observe }
+        Self { url: url.into(), prefix, limits, patience: Patience::NONE, clock: None, observe }
     }
 }
 
@@ -52,6 +56,7 @@ pub struct RedisStore {
     pub(crate) keys: Keys,
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) limits: Limits,
+    pub(crate) patience: Patience,
     pub(crate) graphs: Graphs,
     /// The graphs that runs claimed here are on, as far as is known.
     pub(crate) on: Mutex<HashMap<RunId, Hash>>,
@@ -71,7 +76,7 @@ pub struct RedisStore {
     pub(crate) mark: Mutex<String>,
     pub(crate) waiting_for_signals: Turns<Option<MultiplexedConnection>>,
     pub(crate) waiters: Arc<Waiters>,
-    clock: Option<Arc<dyn Clock>>,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
     listening: AbortHandle,
 }
 
@@ -108,6 +113,7 @@ impl RedisStore {
             on_duty: AtomicBool::new(false),
             observe: settings.observe,
             limits: settings.limits,
+            patience: settings.patience,
             clock: settings.clock,
             client,
             keys,
@@ -120,6 +126,11 @@ impl RedisStore {
 
     pub fn keys(&self) -> &Keys {
         &self.keys
+    }
+
+    /// A look from the side: who works on this Redis.
+    pub fn overseer(&self) -> Overseer {
+        Overseer::new(self.client.clone(), self.keys.clone(), self.clock.clone())
     }
 
     /// What scripts take for the time.
@@ -144,7 +155,7 @@ impl RedisStore {
 #[async_trait]
 impl HotStore for RedisStore {
     async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
-        self.graphs.learn(ir, self.time()).await
+        self.patiently(|| self.graphs.learn(ir.clone(), self.time())).await
     }
 
     async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError> {
