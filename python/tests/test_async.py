@@ -152,3 +152,78 @@ def test_an_answer_that_does_not_come_is_a_clear_error(halting: Redis) -> None:
         saver.get_tuple(generate_config("t"))
     patient = RedisSaver.from_url(halting.url)
     assert patient.get_tuple(generate_config("t")) is not None
+
+
+async def settled(saver: RedisSaver, server: Redis) -> int:
+    """Calls until the loop has a connection of its own; how many connections there are then."""
+    with server.client() as client:
+        for _ in range(1_000):
+            await saver.aget_tuple(generate_config("t"))
+            # One is the client's, one the runtime's.
+            if (count := len(client.client_list())) >= 3:
+                return count
+    raise AssertionError("the loop gets no connection of its own")
+
+
+async def test_a_loop_waits_on_a_connection_of_its_own(halting: Redis) -> None:
+    saver = RedisSaver.from_url(halting.url)
+    before = await settled(saver, halting)
+    await asyncio.gather(*[saver.aput(*arguments(f"t{number}")) for number in range(200)])
+    with halting.client() as client:
+        assert len(client.client_list()) == before
+        # Lost while it is idle, and lost under a call: the call is done all the same.
+        client.client_kill_filter(_type="normal", skipme=True)
+        assert await saver.aget_tuple(generate_config("t7")) is not None
+    await settled(saver, halting)
+    with halting.halted():
+        pending = [asyncio.ensure_future(saver.aput(*arguments(f"u{number}"))) for number in range(20)]
+        await asyncio.sleep(0)
+    halting.kill()
+    halting.start()
+    await asyncio.gather(*pending)
+    saver.close()
+
+
+async def test_connections_go_with_their_saver(halting: Redis) -> None:
+    saver = RedisSaver.from_url(halting.url)
+    await settled(saver, halting)
+    saver.get_tuple(generate_config("t"))
+    pending = asyncio.ensure_future(saver.aput(*arguments("last")))
+    await asyncio.sleep(0)
+    saver.close()
+    await pending
+    with halting.client() as client:
+        while len(client.client_list()) > 1:
+            await asyncio.sleep(0)
+
+
+async def test_a_loop_goes_on_while_an_answer_does_not_come(halting: Redis) -> None:
+    saver = RedisSaver.from_url(halting.url, timeout=0.3)
+    await settled(saver, halting)
+    with halting.halted():
+        pending = [asyncio.ensure_future(saver.aget_tuple(generate_config("t"))) for _ in range(3)]
+        turns = 0
+        while not all(each.done() for each in pending):
+            turns += 1
+            await asyncio.sleep(0)
+        for each in pending:
+            with pytest.raises(Unavailable, match="no answer in time"):
+                await each
+    assert turns > 100
+    patient = RedisSaver.from_url(halting.url)
+    assert await patient.aget_tuple(generate_config("t")) is None
+
+
+async def test_values_larger_than_a_socket_holds(halting: Redis) -> None:
+    saver = RedisSaver.from_url(halting.url)
+    await settled(saver, halting)
+    large = "x" * 5_000_000
+    checkpoint = generate_checkpoint(channel_values={"x": large}, channel_versions={"x": 1})
+    puts = [
+        saver.aput(generate_config(f"large{number}"), checkpoint, generate_metadata(), {"x": 1})
+        for number in range(3)
+    ]
+    for stored in await asyncio.gather(*puts, saver.aput(*arguments("small"))):
+        assert await saver.aget_tuple(stored) is not None
+    found = await saver.aget_tuple(generate_config("large2"))
+    assert found is not None and found.checkpoint["channel_values"] == {"x": large}

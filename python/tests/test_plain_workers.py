@@ -91,7 +91,8 @@ class Server:
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"content-type": "application/json"}, method=method)
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
                 return json.loads(answer.read() or b"null")

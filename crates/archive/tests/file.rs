@@ -148,9 +148,8 @@ async fn an_older_file_learns_which_nodes_were_given_up() {
     let (mut given_up, mut retried) = (History::of(run_id(0)), History::of(run_id(1)));
     given_up.put(&archive, [accepted(), poisoned(), node_failed("b")]).await;
     retried.put(&archive, [accepted(), poisoned(), ended(EndStatus::Failed), fixtures::retried()]).await;
-    let expected =
-        archive.dead_letter(&DeadLetter::of(&History { seq: 1, ..given_up }.next(poisoned())).unwrap().id);
-    let expected = expected.await.unwrap().unwrap();
+    let letter = DeadLetter::of(&History { seq: 1, ..given_up }.next(poisoned())).unwrap();
+    let expected = archive.dead_letter(&letter.id).await.unwrap().unwrap();
     drop(archive);
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch("DROP TABLE dead_letters; PRAGMA user_version = 4;").unwrap();

@@ -13,9 +13,11 @@ mod log;
 mod maybe;
 mod metrics;
 mod observe;
+mod once;
 pub mod trace;
 
 pub use about::{About, METRICS, reference};
 pub use commit::Commit;
 pub use metrics::{Behind, Gauges, Metrics};
 pub use observe::Observe;
+pub use once::Once;

@@ -209,6 +209,7 @@ impl From<StoreError> for Problem {
                 .hint("register it with POST /v1/workflows, or send its definition"),
             StoreError::Unknown { kind: "approval", .. } => Self::not_found("unknown_approval", error),
             StoreError::Unknown { kind: "api key", .. } => Self::not_found("unknown_key", error),
+            StoreError::Unknown { kind: "dead letter", .. } => Self::not_found("unknown_dead_letter", error),
             StoreError::Unknown { kind: "schedule", .. } => Self::not_found("unknown_schedule", error),
             StoreError::Unknown { .. } => Self::internal("missing", &error),
             StoreError::Refused(refusal) => refusal.into(),

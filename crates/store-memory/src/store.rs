@@ -180,6 +180,7 @@ impl HotStore for MemoryStore {
 
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError> {
         self.observe.taken_up(&runs);
+        self.observe.metrics().taken_up(runs.len());
         self.durably(|yard, now, out| yard.restore(runs, now, out)).await
     }
 

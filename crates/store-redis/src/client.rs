@@ -1,6 +1,7 @@
 //! What is asked of Redis, over the one connection that is shared, or one of its own for what waits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
 use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, ToRedisArgs, Value};
@@ -13,6 +14,9 @@ use crate::scripts::Script;
 
 /// The oldest server that has every command the scripts use.
 const VERSION_MIN: u32 = 7;
+
+/// How often a server that still reads its data is asked whether it has.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Cheap to clone; clones share the connection.
 #[derive(Clone)]
@@ -27,11 +31,17 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Connects, and makes sure that the server is one that will do.
+    /// Connects, and makes sure that the server is one that will do. Waits for one that still reads its data: that passes.
     pub(crate) async fn connect(url: &str, metrics: Arc<Metrics>) -> Result<Self, StoreError> {
         let (client, place) = address::client(url)?;
         let connected = Self { link: Arc::new(Link::new(client, place, metrics)) };
         connected.check_version().await?;
+        while let Err(error) = connected.query::<()>(&redis::cmd("PING")).await {
+            if !connected.link.is_loading() {
+                return Err(error);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
         Ok(connected)
     }
 

@@ -16,6 +16,9 @@ use crate::trouble::Trouble;
 pub(crate) const CONNECT: Duration = Duration::from_secs(2);
 pub(crate) const ANSWER: Duration = Duration::from_secs(5);
 
+/// The same trouble that comes and goes is said this often.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
 pub(crate) struct Link {
     client: redis::Client,
     place: String,
@@ -34,6 +37,19 @@ struct Current {
     number: u64,
     /// What is wrong with the server at the moment.
     trouble: Option<Trouble>,
+    said: Option<(Trouble, Instant)>,
+}
+
+impl Current {
+    /// Something may go well in between, such as what needs a right that the user has.
+    fn is_to_be_said(&mut self, trouble: Trouble) -> bool {
+        let lately = |(said, at): (Trouble, Instant)| said == trouble && at.elapsed() < SAY_EVERY;
+        let again = !self.said.is_some_and(lately);
+        if again {
+            self.said = Some((trouble, Instant::now()));
+        }
+        again
+    }
 }
 
 impl Link {
@@ -110,14 +126,21 @@ impl Link {
             current.connection = None;
         }
         let news = current.trouble.replace(trouble) != Some(trouble);
+        let said = news && current.is_to_be_said(trouble);
         self.in_trouble.store(true, Ordering::Relaxed);
         drop(current);
         self.metrics.redis_failed(trouble.as_str());
         if news {
             self.metrics.redis_is_up(false);
-            tracing::warn!("{}", trouble.told(&self.place, error));
+        }
+        if said {
+            tracing::error!("{}", trouble.told(&self.place, error));
         }
         trouble
+    }
+
+    pub(crate) fn is_loading(&self) -> bool {
+        self.current.lock().trouble == Some(Trouble::Loading)
     }
 
     pub(crate) fn place(&self) -> &str {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{RunId, Timestamp};
+use switchyard_observe::Once;
 use switchyard_store::{StoreError, Unarchived};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -253,16 +254,21 @@ impl RedisStore {
     /// The duty: ships what comes, as soon as it comes. One process of those that share a Redis does, until it stops.
     pub async fn ship_forever(self: Arc<Self>, stop: CancellationToken) {
         self.on_duty.store(true, Ordering::Relaxed);
-        let mut waiting = None;
+        let (mut waiting, mut trouble) = (None, Once::default());
         while !stop.is_cancelled() {
             let pause = match self.ship().await {
-                Ok(Shipped::Events(_)) => tokio::select! {
-                    failed = self.until_more(&mut waiting) => failed,
-                    () = stop.cancelled() => false,
-                },
+                Ok(Shipped::Events(_)) => {
+                    trouble.is_over();
+                    tokio::select! {
+                        failed = self.until_more(&mut waiting) => failed,
+                        () = stop.cancelled() => false,
+                    }
+                }
                 Ok(Shipped::NotOurTurn) => true,
                 Err(error) => {
-                    tracing::error!(%error, "events could not be shipped to the archive");
+                    if trouble.is_news(&error) {
+                        tracing::error!(%error, "events could not be shipped to the archive");
+                    }
                     true
                 }
             };

@@ -137,7 +137,7 @@ impl Desk {
         let now = Instant::now();
         let since = jobs.iter().map(|job| job.since).min().unwrap_or(now);
         let deadline = (since + self.patience).max(now + LAST_ATTEMPT);
-        let mut collisions = 0;
+        let (mut collisions, mut told) = (0, false);
         loop {
             let failure = match timeout_at(deadline, self.attempt(jobs)).await {
                 Ok(Ok(verdicts)) => return Ok(verdicts),
@@ -161,7 +161,9 @@ impl Desk {
                     self.recover().await;
                 }
                 Trouble::Lost if Instant::now() + LOOK_AGAIN < deadline => {
-                    tracing::warn!(error = %sentence(&error), "lost {}, looking for it again", self.target);
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::warn!(error = %sentence(&error), "lost {}, looking for it again", self.target);
+                    }
                     self.session = None;
                     sleep(LOOK_AGAIN).await;
                 }

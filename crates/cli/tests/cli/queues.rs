@@ -32,6 +32,8 @@ fn id(letter: &serde_json::Value) -> &str {
 }
 
 fn look_and_purge(yard: &Yard) {
+    assert_eq!(yard.output(&["run", "poison.yaml"]).status.code(), Some(1));
+    assert_eq!(yard.json(&["queues", "dlq", "purge", "--all", "--json"])["purged"], 1);
     assert_transcript!(said(yard, &["queues"]), @r#"
     exit 0
     --- stdout
@@ -84,8 +86,6 @@ fn look_and_purge(yard: &Yard) {
     --- stderr
     1 removed
     "#);
-    assert_eq!(yard.output(&["run", "poison.yaml"]).status.code(), Some(1));
-    assert_eq!(yard.json(&["queues", "dlq", "purge", "--all", "--json"])["purged"], 1);
     assert!(letters(yard).is_empty());
 }
 

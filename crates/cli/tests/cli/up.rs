@@ -136,3 +136,31 @@ fn it_is_measured_by_bench_http() {
     assert_eq!(unknown.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("no server answers at http://127.0.0.1:1"));
 }
+
+#[test]
+fn it_lets_go_of_what_is_not_kept() {
+    let yard = Yard::with(&[("hello.yaml", HELLO)]);
+    for _ in 0..3 {
+        assert!(yard.output(&["run", "hello.yaml", "-i", "name=Ada"]).status.success());
+    }
+    let newest = yard.newest_run();
+    yard.file("switchyard.toml", "[retention]\nkeep_runs = 1\n");
+    let up = yard.up();
+    let kept = || yard.json(&["runs", "list", "--json"])["runs"].as_array().unwrap().len();
+    let by = std::time::Instant::now() + crate::harness::PATIENCE;
+    while kept() > 1 {
+        assert!(std::time::Instant::now() < by, "there are still {} runs", kept());
+    }
+    assert_eq!(yard.newest_run(), newest);
+    up.interrupt();
+    assert_eq!(up.ends().0, Some(0));
+}
+
+#[test]
+fn payloads_elsewhere_are_for_processes_that_share() {
+    let yard = Yard::new();
+    let output = yard.command(&UP).env("SWITCHYARD_CAS", "s3://bucket").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("cas.url is for processes that share a Redis"), "{stderr}");
+}

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{Response, StatusCode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -77,11 +78,17 @@ impl Yard {
         let address = format!("http://{address}");
         let second = start("worker-2", &["worker", "--slots", "4"]);
         second.wait_for("works");
-        let http = switchyard_runtime::kinds::http_client().timeout(Duration::from_secs(30)).build().unwrap();
+        let http = client(HeaderMap::new());
         let processes = vec![first, api, second];
         let settings =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self { redis, postgres, processes, settings, http, address }
+    }
+
+    /// From now on, with every request.
+    pub(crate) fn send_key(&mut self, key: &str) {
+        let bearer = format!("Bearer {key}").parse().unwrap();
+        self.http = client(HeaderMap::from_iter([(AUTHORIZATION, bearer)]));
     }
 
     pub(crate) fn start_another(&mut self) {
@@ -212,6 +219,11 @@ impl Yard {
         let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?.to_owned();
         Some(line.trim().parse().unwrap())
     }
+}
+
+fn client(headers: HeaderMap) -> reqwest::Client {
+    let client = switchyard_runtime::kinds::http_client();
+    client.default_headers(headers).timeout(Duration::from_secs(30)).build().unwrap()
 }
 
 fn start(

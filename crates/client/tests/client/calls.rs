@@ -82,3 +82,27 @@ async fn approvals_are_decided() {
     assert!(client.approvals(None, false).await.unwrap().is_empty());
     assert_eq!(client.approvals(None, true).await.unwrap()[0].decided_by.as_deref(), Some("ada"));
 }
+
+#[tokio::test]
+async fn queues_are_counted_and_dead_letters_seen_to() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let input = json!({"code": "poisoned", "message": "it kills"});
+    let nodes = json!({"broken": {"type": "function", "function": "fail", "input": input}});
+    let poison = Submission::definition(json!({"name": "poison", "nodes": nodes}), json!(null));
+    let run = client.submit(&poison).await.unwrap().run_id;
+    let mut events = client.follow(run, 0);
+    while events.next().await.unwrap().is_some_and(|event| !event.is_end()) {}
+    assert_eq!(client.queues().await.unwrap().dead_letters, 1);
+    let letters = client.dead_letters(10).await.unwrap();
+    let id = letters[0].letter.id.clone();
+    assert_eq!((letters.len(), letters[0].letter.run_id), (1, Some(run)));
+    assert_eq!(client.dead_letter(&id).await.unwrap().deliveries.unwrap().len(), 1);
+    assert_eq!(client.purge_dead_letters(Some(Duration::from_secs(3600))).await.unwrap(), 0);
+    let before = client.run(run).await.unwrap().last_seq;
+    assert_eq!(client.redrive(&id, "ada").await.unwrap().run.unwrap().run_id, run);
+    assert!(client.remove_dead_letter(&id).await.is_err(), "it is none any more");
+    let mut events = client.follow(run, before);
+    while events.next().await.unwrap().is_some_and(|event| !event.is_end()) {}
+    assert_eq!(client.purge_dead_letters(None).await.unwrap(), 1);
+}

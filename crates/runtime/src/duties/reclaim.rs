@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchyard_observe::Once;
 use switchyard_store::{Clock, HotStore};
 use tokio_util::sync::CancellationToken;
 
@@ -13,11 +14,19 @@ pub async fn reclaim_forever(
     every: Duration,
     stop: CancellationToken,
 ) {
+    let mut trouble = Once::default();
     while !stop.is_cancelled() {
         match hot.reclaim().await {
-            Ok(0) => {}
-            Ok(claims) => tracing::warn!(claims, "took back claims of workers that went silent"),
-            Err(error) => tracing::error!(%error, "claims could not be taken back"),
+            Ok(claims) => {
+                trouble.is_over();
+                if claims > 0 {
+                    tracing::warn!(claims, "took back claims of workers that went silent");
+                }
+            }
+            Err(error) if trouble.is_news(&error) => {
+                tracing::error!(%error, "claims could not be taken back")
+            }
+            Err(_) => {}
         }
         tokio::select! {
             () = clock.sleep_until(clock.now().plus(every)) => {}

@@ -28,17 +28,36 @@ impl Slot {
 
     pub(super) async fn work(self) {
         let mut done: Option<Settlement> = None;
+        // What keeps this process from executing what it claims.
+        let mut unable: Option<StoreError> = None;
         loop {
             let stopping = self.shared.stop.is_cancelled();
             if stopping && done.is_none() {
                 return;
             }
-            let want = if stopping { &self.shared.nothing } else { &self.shared.want };
+            // What is handed back is for others: who claims in the same call would get it again.
+            let want = if stopping || unable.is_some() { &self.shared.nothing } else { &self.shared.want };
             match self.shared.hot.step(done.iter().cloned().collect(), want).await {
                 Ok((settled, tasks)) => {
                     self.note(done.take(), &settled);
+                    if let Some(error) = unable.take() {
+                        if self.give_up(&error).await {
+                            return;
+                        }
+                        continue;
+                    }
                     match tasks.into_iter().next() {
-                        Some(task) => done = Some(self.execute(task).await),
+                        Some(task) => {
+                            let (claim, outcome) = self.execute(task).await;
+                            let outcome = match not_the_nodes_fault(&outcome) {
+                                Some(error) => {
+                                    unable = Some(error);
+                                    TaskOutcome::HandedBack
+                                }
+                                None => outcome,
+                            };
+                            done = Some(Settlement { claim, outcome });
+                        }
                         None if stopping => return,
                         None => self.wait_for_work().await,
                     }
@@ -52,7 +71,7 @@ impl Slot {
         }
     }
 
-    async fn execute(&self, task: Task) -> Settlement {
+    async fn execute(&self, task: Task) -> (ClaimRef, TaskOutcome) {
         let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
         let held = self.hold(claim.clone());
         let begun = tokio::time::Instant::now();
@@ -70,7 +89,7 @@ impl Slot {
         self.holding.put_down();
         let metrics = self.shared.services.observe.metrics();
         metrics.executed(&task.queue, outcome.as_str(), begun.elapsed());
-        Settlement { claim, outcome: self.not_the_nodes_fault(outcome).await }
+        (claim, outcome)
     }
 
     /// What a handler logs says which step it is.
@@ -84,17 +103,6 @@ impl Slot {
         let Shared { hot, services, want, .. } = &*self.shared;
         let (hot, payloads) = (hot.clone(), services.payloads.clone());
         Held { cancellation, claim: Arc::new(ClaimHere { hot, payloads, claim, lease: want.lease }) }
-    }
-
-    /// A store that cannot keep a result is no failure of the node that made it: the node is done again later.
-    async fn not_the_nodes_fault(&self, outcome: TaskOutcome) -> TaskOutcome {
-        match outcome {
-            TaskOutcome::Failed(error) if *error.code == *STORE_UNAVAILABLE => {
-                self.give_up(&StoreError::unavailable(&error.message)).await;
-                TaskOutcome::HandedBack
-            }
-            other => other,
-        }
     }
 
     async fn wait_for_work(&self) {
@@ -129,5 +137,16 @@ impl Slot {
             () = tokio::time::sleep(AFTER_TROUBLE) => false,
             () = self.shared.stop.cancelled() => true,
         }
+    }
+}
+
+/// A store that cannot keep a result, or has not what the step needs, is no failure of the node: it is done later, or by
+/// somebody else.
+fn not_the_nodes_fault(outcome: &TaskOutcome) -> Option<StoreError> {
+    match outcome {
+        TaskOutcome::Failed(error) if *error.code == *STORE_UNAVAILABLE => {
+            Some(StoreError::unavailable(&error.message))
+        }
+        _ => None,
     }
 }

@@ -50,6 +50,10 @@ async fn every_bad_request_has_its_code() {
         ("/v1/workflows", JSON, r#"{"name": 1}"#.into(), 422, "invalid"),
         ("/v1/runs/nope/cancel", JSON, "{}".into(), 400, "invalid_id"),
         ("/v1/approvals/nope/approve", JSON, "{}".into(), 404, "unknown_approval"),
+        ("/v1/dead-letters/nope/redrive", None, "".into(), 404, "unknown_dead_letter"),
+        ("/v1/dead-letters/purge", JSON, "{}".into(), 422, "invalid_body"),
+        ("/v1/dead-letters/purge", JSON, r#"{"all": true, "older_than": "1d"}"#.into(), 422, "invalid_body"),
+        ("/v1/dead-letters/purge", JSON, r#"{"older_than": "old"}"#.into(), 422, "invalid_body"),
         ("/v1/schedules/nope/pause", None, "".into(), 404, "unknown_schedule"),
         ("/v1/schedules/nope/resume", None, "".into(), 404, "unknown_schedule"),
         (
@@ -108,6 +112,9 @@ async fn every_bad_request_has_its_code() {
         ("/v1/approvals/nope".to_owned(), 404, "unknown_approval"),
         ("/v1/workflows/nope".to_owned(), 404, "unknown_workflow"),
         ("/v1/events".to_owned(), 426, "not_a_websocket"),
+        ("/v1/dead-letters/nope".to_owned(), 404, "unknown_dead_letter"),
+        ("/v1/dead-letters?limit=0".to_owned(), 400, "invalid_query"),
+        ("/v1/dead-letters?limit=1001".to_owned(), 400, "invalid_query"),
         ("/v1/schedules/nope".to_owned(), 404, "unknown_schedule"),
         ("/v1/schedules/nope?upcoming=101".to_owned(), 400, "invalid_query"),
     ] {

@@ -1,6 +1,7 @@
 //! The API over real connections: a server on a free port, its state in a temporary folder.
 
 mod collector;
+mod dead_letters;
 mod errors;
 mod events;
 mod harness;

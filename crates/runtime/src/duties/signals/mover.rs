@@ -1,12 +1,13 @@
 //! One signal after the other: each is settled, says nothing new, or is buried with the reason.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future, stream};
 use serde_json::{Value, json};
 use switchyard_core::run::{ClaimRef, Settled, TaskOutcome};
-use switchyard_core::{CasRef, NodeError};
+use switchyard_core::{CasRef, NodeError, RunId};
 use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
 use switchyard_store::{DeadLetter, HotStore, StoreError};
 
@@ -15,7 +16,7 @@ use crate::kinds::{STORE_UNAVAILABLE, Services};
 use crate::payloads::PayloadError;
 use crate::worker::{Preparation, Prepared, prepare};
 
-/// Signals that are settled beside each other.
+/// Runs whose signals are settled beside each other.
 const AT_ONCE: usize = 16;
 /// How often a run is looked at again that others change meanwhile.
 const LOOKS_MAX: usize = 50;
@@ -45,6 +46,15 @@ pub(super) struct Pass {
     pub(super) left: usize,
 }
 
+impl Pass {
+    fn and(self, other: Self) -> Self {
+        Self { settled: self.settled + other.settled, left: self.left + other.left }
+    }
+}
+
+/// A signal as it is, and what it says.
+type Taken<'t> = (&'t String, Result<Signal, String>);
+
 /// Why a signal was not settled.
 enum Trouble {
     Malformed(String),
@@ -63,12 +73,23 @@ impl From<StoreError> for Trouble {
 
 impl Mover {
     pub(super) async fn pass(&self) -> Result<Pass, StoreError> {
-        let mut pass = Pass::default();
         let signals = self.plain.take_signals().await?;
-        let each: Vec<_> = signals.iter().map(|text| self.settle(text)).collect();
-        let mut settling = stream::iter(each).buffer_unordered(AT_ONCE);
-        while let Some(became) = settling.next().await {
-            match became {
+        let mut by_run: HashMap<Option<RunId>, Vec<Taken<'_>>> = HashMap::new();
+        for text in &signals {
+            let read = Signal::read(text);
+            let run = read.as_ref().ok().map(|signal| signal.about.run);
+            by_run.entry(run).or_default().push((text, read));
+        }
+        let each: Vec<_> = by_run.into_values().map(|signals| self.settle_in_order(signals)).collect();
+        let passes = stream::iter(each).buffer_unordered(AT_ONCE);
+        Ok(passes.fold(Pass::default(), |sum, pass| future::ready(sum.and(pass))).await)
+    }
+
+    /// What is said about a run is settled in the order in which it was said.
+    async fn settle_in_order(&self, signals: Vec<Taken<'_>>) -> Pass {
+        let mut pass = Pass::default();
+        for (text, read) in signals {
+            match self.settle(text, read).await {
                 Ok(Became::Left) => pass.left += 1,
                 Ok(became) => {
                     pass.settled += 1;
@@ -81,11 +102,11 @@ impl Mover {
                 }
             }
         }
-        Ok(pass)
+        pass
     }
 
-    async fn settle(&self, text: &str) -> Result<Became, StoreError> {
-        match self.try_to_settle(text).await {
+    async fn settle(&self, text: &str, read: Result<Signal, String>) -> Result<Became, StoreError> {
+        match self.try_to_settle(text, read).await {
             Ok(became) => {
                 if became == Became::Stale {
                     self.plain.drop_signal(text).await?;
@@ -103,8 +124,8 @@ impl Mover {
         }
     }
 
-    async fn try_to_settle(&self, text: &str) -> Result<Became, Trouble> {
-        let signal = Signal::read(text).map_err(Trouble::Malformed)?;
+    async fn try_to_settle(&self, text: &str, read: Result<Signal, String>) -> Result<Became, Trouble> {
+        let signal = read.map_err(Trouble::Malformed)?;
         let about = &signal.about;
         for _ in 0..LOOKS_MAX {
             match self.plain.find_node(about).await? {

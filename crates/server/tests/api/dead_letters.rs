@@ -1,0 +1,50 @@
+//! Dead letters: listed, shown with their history, redriven, removed.
+
+use serde_json::{Value, json};
+
+use crate::harness::TestServer;
+
+/// Buried by its handler.
+fn poison() -> Value {
+    let input = json!({ "code": "poisoned", "message": "it kills" });
+    json!({ "name": "poison", "nodes": { "broken": { "type": "function", "function": "fail", "input": input } } })
+}
+
+#[tokio::test]
+async fn a_dead_letter_is_shown_redriven_and_removed() {
+    let server = TestServer::start().await;
+    assert_eq!(server.get("/v1/dead-letters").await.expect(200)["dead_letters"], json!([]));
+    let run = server.submit(poison(), json!({})).await;
+    server.end(&run).await;
+    let listed = server.get("/v1/dead-letters").await.expect(200)["dead_letters"].clone();
+    let letter = &listed[0];
+    assert_eq!(
+        (&letter["run_id"], &letter["node"], &letter["kind"]),
+        (&json!(run), &json!("broken"), &json!("task"))
+    );
+    assert_eq!((&letter["reason"], &letter["queue"]), (&json!("it kills"), &json!("builtin")));
+    let queues = server.get("/v1/queues").await.expect(200);
+    assert_eq!(
+        (&queues["dead_letters"], &queues["queues"][0]["dead_letters"]),
+        (&json!(1), &json!(1)),
+        "{queues}"
+    );
+    let path = format!("/v1/dead-letters/{}", letter["id"].as_str().unwrap());
+    let shown = server.get(&path).await.expect(200);
+    assert_eq!(shown["deliveries"].as_array().unwrap().len(), 1, "{shown}");
+    assert_eq!(shown["deliveries"][0]["ended"], "it kills (poisoned)");
+
+    let redriven = server.post(&format!("{path}/redrive"), json!({ "by": "ada" })).await.expect(200);
+    assert_eq!(redriven["run"]["run_id"], json!(run));
+    server.get(&path).await.problem(404, "unknown_dead_letter");
+    server.end(&run).await;
+    assert_eq!(server.get(&format!("/v1/runs/{run}")).await.expect(200)["attempt"], 2);
+
+    let again = server.get("/v1/dead-letters").await.expect(200)["dead_letters"][0]["id"].clone();
+    let path = format!("/v1/dead-letters/{}", again.as_str().unwrap());
+    server.delete(&path).await.expect(204);
+    server.delete(&path).await.problem(404, "unknown_dead_letter");
+    server.post(&format!("{path}/redrive"), json!({})).await.problem(404, "unknown_dead_letter");
+    let purged = server.post("/v1/dead-letters/purge", json!({ "older_than": "1h" })).await.expect(200);
+    assert_eq!(purged["purged"], 0);
+}
