@@ -9,7 +9,7 @@ use switchyard_distributed::{ArchiveAt, Distributed, Options};
 use switchyard_observe::Observe;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::{Handlers, WorkerSettings};
-use switchyard_store_redis::RedisSettings;
+use switchyard_store_redis::{CleanupPolicy, RedisSettings, Rounds};
 
 use crate::Args;
 use crate::yard::folder;
@@ -39,6 +39,13 @@ impl std::fmt::Display for RedisAt {
             _ => f.write_str(&self.0),
         }
     }
+}
+
+/// Nobody goes missing while it is measured: the members of the group are looked after once.
+fn rounds() -> Rounds {
+    let long = Duration::from_secs(3_600);
+    let cleanup = CleanupPolicy { idle_min: long, dry_run: false, lock: LEASE, every: long };
+    Rounds { cleanup, long, watch_every: None }
 }
 
 /// A prefix and an archive of one round.
@@ -88,6 +95,8 @@ impl Place {
             allow_commands: false,
             handlers,
             retention: None,
+            rounds: rounds(),
+            pods: None,
             plain: PlainSettings { lease: LEASE },
             observe: Observe::default(),
         };

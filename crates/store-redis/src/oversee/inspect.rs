@@ -32,9 +32,10 @@ pub struct Shown {
 }
 
 /// What the letters of `flags` stand for.
-const FLAGS: [(char, &str); 5] = [
+const FLAGS: [(char, &str); 6] = [
     ('c', "cap on parallelism"),
     ('k', "concurrency key"),
+    ('m', "paused, asks people, retried, or below another run"),
     ('p', "has a parent"),
     ('s', "asks what runs to stop"),
     ('t', "has timers"),

@@ -26,7 +26,7 @@ pub(crate) fn state_of(letter: &str) -> Option<NodeState> {
 }
 
 /// What the words of a line are, in order. The last is there for a claim alone.
-pub(crate) const WORDS: [&str; 12] = [
+pub(crate) const WORDS: [&str; 13] = [
     "state",
     "attempt",
     "claim",
@@ -38,6 +38,7 @@ pub(crate) const WORDS: [&str; 12] = [
     "completed",
     "ended",
     "rounds",
+    "more",
     "entry",
 ];
 
