@@ -29,7 +29,8 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
 async fn chain(args: &Args, processes: usize) -> anyhow::Result<f64> {
     let Store::Redis(redis) = &args.store else { anyhow::bail!("workers share a Redis") };
     let place = Place::make(redis, args).await?;
-    let yard = BenchYard::Redis(place.open(None, Handlers::with_builtins()).await?, place);
+    let submits = place.open(None, Handlers::with_builtins()).await?;
+    let yard = BenchYard::Redis(Box::new(submits), place);
     yard.work();
     let place = yard.place().context("a place in Redis")?;
     let mut workers = Vec::new();

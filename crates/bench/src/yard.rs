@@ -22,7 +22,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) enum BenchYard {
     // The folder after the engine, so that it goes last.
     Embedded(Embedded, tempfile::TempDir),
-    Redis(Distributed, Place),
+    Redis(Box<Distributed>, Place),
 }
 
 impl BenchYard {
@@ -36,7 +36,7 @@ impl BenchYard {
             }
             Store::Redis(redis) => {
                 let place = Place::make(redis, args).await?;
-                Ok(Self::Redis(place.open(Some(args.slots), handlers).await?, place))
+                Ok(Self::Redis(Box::new(place.open(Some(args.slots), handlers).await?), place))
             }
         }
     }
