@@ -21,7 +21,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// Nothing runs in it until [`BenchYard::work`].
 pub(crate) enum BenchYard {
     // The folder after the engine, so that it goes last.
-    Embedded(Embedded, tempfile::TempDir),
+    Embedded(Box<Embedded>, tempfile::TempDir),
     Redis(Box<Distributed>, Place),
 }
 
@@ -32,7 +32,7 @@ impl BenchYard {
                 let folder = folder(args)?;
                 let options = Options { slots: args.slots, handlers, ..Options::new(folder.path()) };
                 let embedded = Embedded::open(options).await.context("the store could not be opened")?;
-                Ok(Self::Embedded(embedded, folder))
+                Ok(Self::Embedded(Box::new(embedded), folder))
             }
             Store::Redis(redis) => {
                 let place = Place::make(redis, args).await?;
