@@ -1,8 +1,9 @@
 //! How calls get out of an event loop, and results into it.
 //!
-//! The usual way is a [`Rail`]: a connection that the loop watches itself. Where there is none (yet), the runtime does the
-//! call on its thread. The loop then watches one end of a socket pair: whoever has a result puts it into the queue and, if
-//! nobody did so before, writes a byte. The loop resolves all futures that have a result. So no other thread ever waits for
+//! A call alone goes by a [`Rail`]: a connection that the loop watches itself. Where there is none (yet), and while another
+//! call is on it, the runtime does the call on its thread: a loop that has much to do is glad of the help. The loop then
+//! watches one end of a socket pair: whoever has a result puts it into the queue and, if nobody did so before, writes a
+//! byte. The loop resolves all futures that have a result. So no other thread ever waits for
 //! the interpreter, and results that arrive together are handed over together. The other way is the same: what the loop
 //! begins in one turn is handed to the runtime together, at the end of the turn.
 
@@ -211,8 +212,9 @@ impl Bridge {
         let id = live.id;
         let mut rails = this.rails.lock();
         let wants = match rails.get_mut(&id) {
-            Some(Track::Here(rail)) => rail.begin(Call::new(task, live, future), &request),
-            Some(Track::Coming) => {
+            Some(Track::Here(rail)) if rail.is_idle() => rail.begin(Call::new(task, live, future), &request),
+            // While others wait, the loop has something else to do: the runtime works beside it.
+            Some(_) => {
                 drop(rails);
                 return by_runtime(slf, event_loop, task, live, future);
             }

@@ -47,7 +47,7 @@ pub(crate) struct Arrivals {
 /// What a rail wants to have done by its loop.
 #[derive(Default)]
 pub(crate) struct Wants {
-    /// To be flushed at the end of this turn.
+    /// To be flushed: there was not room for all of it.
     pub(crate) flush: bool,
     /// That it keeps turning.
     pub(crate) awake: bool,
@@ -67,19 +67,17 @@ impl Rail {
         Self { wire, unsent, calls, is_watched: false, is_full: false, is_awake: false }
     }
 
+    pub(crate) fn is_idle(&self) -> bool {
+        self.calls.is_empty()
+    }
+
     pub(crate) fn fd(&self) -> i32 {
         self.wire.fd()
     }
 
-    /// A call alone is sent at once. What is begun while others wait is sent together, at the end of the turn.
+    /// Sends it at once, as far as there is room.
     pub(crate) fn begin(&mut self, call: Call, request: &[u8]) -> Result<Wants, Failure> {
-        let is_alone = self.calls.is_empty() && self.unsent.is_empty();
         self.calls.push_back(call);
-        if !is_alone {
-            let is_first = self.unsent.is_empty();
-            self.unsent.extend_from_slice(request);
-            return Ok(Wants { flush: is_first, ..Wants::default() });
-        }
         let sent = self.wire.send(request)?;
         self.unsent.extend_from_slice(&request[sent..]);
         let awake = self.unsent.is_empty() && self.wire.vigil().begin() && !self.is_awake;

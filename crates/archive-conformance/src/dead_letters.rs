@@ -37,13 +37,13 @@ async fn a_poisoned_node_is_buried_until_it_starts_over<B: Backend>(backend: &B)
     assert_eq!((letter.node.as_deref(), letter.kind, letter.at), (Some("a\0"), DeadKind::Task, at(2)));
     assert_eq!(&*letter.reason, "3 workers were lost while they held it");
     assert_eq!(archive.dead_letter(&letter.id).await.unwrap().as_ref(), Some(letter));
-    assert_eq!(archive.dead_letters(1).await.unwrap(), [newest.clone()]);
+    assert_eq!(archive.dead_letters(1).await.unwrap(), std::slice::from_ref(newest));
 
     let retried = EventKind::RunRetried { by: "ada".into(), reset: vec!["a\0".into()] };
     history.put(&*archive, [ended(EndStatus::Failed), retried.clone()]).await;
     drop(archive);
     let archive = backend.open(&place).await;
-    assert_eq!(ids(&*archive).await, [newest.id.clone()], "that of the other run stays");
+    assert_eq!(ids(&*archive).await, std::slice::from_ref(&newest.id), "that of the other run stays");
     let again = [failed("a\0", "poisoned"), ended(EndStatus::Failed), retried, failed("a\0", "poisoned")];
     history.put(&*archive, again).await;
     assert_eq!(ids(&*archive).await.len(), 2, "it was revived in between");

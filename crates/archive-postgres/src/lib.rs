@@ -18,5 +18,5 @@ mod tls;
 
 pub use archive::{Options, PostgresArchive};
 pub use cas::PostgresCas;
-pub use migrations::migrate;
+pub use migrations::{examine, migrate};
 pub use target::{InvalidTarget, Target};

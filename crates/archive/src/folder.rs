@@ -11,9 +11,9 @@ use switchyard_store::StoreError;
 
 use crate::{DiskCas, Options, SqliteArchive};
 
-const LOCK_FILE: &str = "lock";
+pub(crate) const LOCK_FILE: &str = "lock";
 const ID_FILE: &str = "id";
-const ARCHIVE_FILE: &str = "switchyard.db";
+pub(crate) const ARCHIVE_FILE: &str = "switchyard.db";
 const CAS_FOLDER: &str = "cas";
 
 /// A folder that one process works in. The lock is held until this and everything opened from it is dropped.
@@ -150,7 +150,7 @@ fn in_use(folder: &Path, file: &mut File) -> StoreError {
     cannot_use(folder, "it is locked by a process that has not written its pid into the lock file")
 }
 
-fn read_pid(file: &mut File) -> Option<u32> {
+pub(crate) fn read_pid(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;
     file.read_to_string(&mut text).ok()?;

@@ -7,6 +7,7 @@
 //! Nothing here decides what happens to a run: it keeps what it is told, in order, and gives it back.
 
 mod cas;
+mod examine;
 mod folder;
 mod sqlite;
 

@@ -3,15 +3,16 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    api, approvals, bench, checkpoints, completions, config, keys, migrate, patch, queues, run, runs,
-    schedules, schema, up, validate, worker, workflows,
+    api, approvals, bench, checkpoints, completions, config, consumers, doctor, inspect, keys, migrate,
+    patch, queues, run, runs, schedules, schema, up, validate, worker, workflows,
 };
 use crate::flags::GlobalArgs;
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    it worked; a run that was followed succeeded
-  1    the run failed or was cancelled, or the state of a run does not allow what was asked
+  1    the run failed or was cancelled, or the state of a run does not allow what was asked; `doctor` found
+       something that does not work
   2    bad usage: an unknown command or id, an invalid workflow, input or patch
   3    the data folder could not be opened or written, or Redis could not be reached
   130  interrupted by Ctrl-C (143 by SIGTERM); the run can be resumed
@@ -51,6 +52,9 @@ pub(crate) enum Command {
     Migrate(migrate::Args),
     #[command(subcommand)]
     Checkpoints(checkpoints::Command),
+    Consumers(consumers::Args),
+    Inspect(inspect::Args),
+    Doctor(doctor::Args),
     Config(config::Args),
     #[command(subcommand)]
     Keys(keys::Command),

@@ -6,6 +6,9 @@ pub(crate) mod bench;
 pub(crate) mod checkpoints;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod consumers;
+pub(crate) mod doctor;
+pub(crate) mod inspect;
 pub(crate) mod keys;
 pub(crate) mod migrate;
 pub(crate) mod patch;
@@ -44,6 +47,9 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Schedules(command) => schedules::execute(command, settings).await,
         Command::Queues(args) => queues::execute(args, settings).await,
         Command::Migrate(args) => migrate::execute(&args, settings).await,
+        Command::Consumers(args) => consumers::execute(&args, settings).await,
+        Command::Inspect(args) => inspect::execute(&args, settings).await,
+        Command::Doctor(args) => doctor::execute(&args, settings).await,
         Command::Checkpoints(command) => checkpoints::execute(command, settings).await,
         Command::Config(args) => config::execute(&args, settings),
         Command::Keys(command) => keys::execute(command, settings).await,

@@ -20,6 +20,7 @@ mod place;
 mod progress;
 mod serving;
 mod settings;
+mod sidecar;
 mod station;
 mod store;
 

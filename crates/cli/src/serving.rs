@@ -11,6 +11,7 @@ use crate::drive::{self, Signals};
 use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
+use crate::sidecar;
 use crate::station::{self, Part, Station};
 use crate::store;
 
@@ -47,7 +48,7 @@ pub(crate) async fn serve_until_stopped(
     output::tell("stopping: requests are finished, tasks handed back");
     stop.cancel();
     tokio::select! {
-        () = leave(station, serving, settings.worker_grace) => {}
+        () = leave(station, serving, settings.worker_grace) => sidecar::tell_to_quit(settings).await,
         exit = signals.next() => std::process::exit(exit as i32),
     }
     answer

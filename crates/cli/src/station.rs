@@ -7,11 +7,12 @@ use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
 use switchyard_cas_objects::ObjectCas;
 use switchyard_distributed::{ArchiveAt, Distributed, Options};
 use switchyard_embedded::Embedded;
+use switchyard_pods::PodList;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{ApiKeys, Engine, Handlers, Recovered, WorkerSettings};
 use switchyard_store::SystemClock;
-use switchyard_store_redis::RedisSettings;
+use switchyard_store_redis::{CleanupPolicy, LivePods, Overseer, Patience, RedisSettings, Rounds};
 use tokio::sync::watch;
 
 use crate::errors::Failure;
@@ -125,6 +126,8 @@ async fn open_shared(settings: &Settings, redis: RedisSettings, part: Part) -> R
         allow_commands: settings.allow_commands,
         handlers: Handlers::with_builtins(),
         retention: settings.retention(),
+        rounds: rounds(settings),
+        pods: pods(settings).await?,
         plain: PlainSettings { lease: settings.plain_lease },
         observe: observe::observe(settings)?,
     };
@@ -150,7 +153,12 @@ fn redis(settings: &Settings) -> Result<Option<RedisSettings>, Failure> {
         Some(url) => {
             let prefix = settings.redis_prefix.clone().unwrap_or_default();
             let limits = store::limits(settings);
-            Ok(Some(RedisSettings { prefix, limits, ..RedisSettings::new(url.reveal()) }))
+            let patience = Patience {
+                retries: settings.submit_retries,
+                delay: settings.submit_retry_delay.0,
+                backoff: settings.submit_retry_backoff.0,
+            };
+            Ok(Some(RedisSettings { prefix, limits, patience, ..RedisSettings::new(url.reveal()) }))
         }
         None if settings.postgres.is_some() => {
             Err(Failure::usage("a Postgres is named, and no Redis for what is in flight")
@@ -158,6 +166,40 @@ fn redis(settings: &Settings) -> Result<Option<RedisSettings>, Failure> {
         }
         None => Ok(None),
     }
+}
+
+/// How long a member of the group is given beyond the time that a task may take.
+const IDLE_BEYOND: Duration = Duration::from_secs(300);
+
+/// How the members of the group that reads tasks are looked after.
+pub(crate) fn rounds(settings: &Settings) -> Rounds {
+    let long = settings.message_lock.0;
+    let cleanup = CleanupPolicy {
+        idle_min: settings.consumer_idle_min.map_or(long + IDLE_BEYOND, |idle| idle.0),
+        dry_run: settings.consumer_dry_run,
+        lock: settings.stream_lock.0,
+        every: settings.consumer_cleanup_every.0,
+    };
+    Rounds { cleanup, long, watch_every: settings.stream_watch.then_some(settings.stream_watch_every.0) }
+}
+
+/// Which workers have a pod, if that is to be asked.
+pub(crate) async fn pods(settings: &Settings) -> Result<Option<Arc<dyn LivePods>>, Failure> {
+    let Some(selector) = &settings.pod_selector else { return Ok(None) };
+    match PodList::infer(selector, settings.pod_namespace.as_deref()).await {
+        Ok(list) => Ok(Some(Arc::new(list))),
+        Err(why) => Err(Failure::usage(why)
+            .hint("`kubernetes.pod_selector` is set: this must run in a pod, or KUBECONFIG name a file")),
+    }
+}
+
+/// A look at the Redis that is set, for commands that need nothing else.
+pub(crate) async fn overseer(settings: &Settings) -> Result<Overseer, Failure> {
+    let Some(redis) = redis(settings)? else {
+        return Err(Failure::usage("there is no Redis to look into")
+            .hint("name it with --redis URL or REDIS_URL; `switchyard up` without one has no consumers"));
+    };
+    Ok(Overseer::connect(&redis.url, &redis.prefix).await?)
 }
 
 /// Where history is, if not in the data folder.

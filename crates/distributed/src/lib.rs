@@ -3,6 +3,8 @@
 //! Every process opens the same pair, takes its part in the duties, and works if it is asked to. Any of them may go at
 //! any moment: what it held comes back to the others when its leases run out.
 
+mod life;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +17,11 @@ use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{Engine, EngineError, Handlers, Post, Recovered, Station, WorkerSettings, duties};
 use switchyard_store::{Archive, Cas, Retention, StoreError, SystemClock};
-use switchyard_store_redis::{RedisSettings, RedisStore};
+use switchyard_store_redis::{LivePods, Lookout, RedisSettings, RedisStore, Rounds};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+
+use crate::life::Life;
 
 /// How often Redis is compared with the archive: how long a run that Redis has lost stands still at most.
 const RECOVER_EVERY: Duration = Duration::from_secs(3);
@@ -47,6 +51,10 @@ pub struct Options {
     pub handlers: Handlers,
     /// What is kept of runs that have ended; all of it, if not given.
     pub retention: Option<Retention>,
+    /// How the members of the group that reads tasks are looked after.
+    pub rounds: Rounds,
+    /// Which workers have a pod, where there are pods.
+    pub pods: Option<Arc<dyn LivePods>>,
     /// How plain workers are treated.
     pub plain: PlainSettings,
     /// Who is told what happens.
@@ -61,6 +69,8 @@ pub struct Distributed {
     recovered: Recovered,
     worker: Option<WorkerSettings>,
     retention: Option<Retention>,
+    lookout: Lookout,
+    life: Life,
     plain: PlainSettings,
 }
 
@@ -74,9 +84,15 @@ impl Distributed {
         let engine = Engine::new(hot.clone(), archive, cas, Arc::new(SystemClock));
         let engine = engine.observed(options.observe.clone());
         let recovered = engine.recover().await?;
+        let lookout = Lookout {
+            overseer: hot.overseer(),
+            metrics: options.observe.metrics().clone(),
+            pods: options.pods,
+            rounds: options.rounds,
+        };
         let station = Station::new(engine, options.handlers, options.allow_commands, options.observe)?;
         let Options { worker, retention, plain, .. } = options;
-        Ok(Self { station, hot, recovered, worker, retention, plain })
+        Ok(Self { station, hot, recovered, worker, retention, lookout, life: Life::default(), plain })
     }
 
     pub fn engine(&self) -> &Engine {
@@ -106,12 +122,22 @@ impl Distributed {
         let take_back =
             duties::take_back_forever(self.hot.clone(), self.plain, TAKE_BACK_EVERY, stop.clone());
         further.spawn(take_back);
-        self.station.work(Post { worker: self.worker.clone(), retention: self.retention, further })
+        further.spawn(self.lookout.clone().clean_up_forever(stop.clone()));
+        further.spawn(self.lookout.clone().watch_forever(stop.clone()));
+        let post = Post { worker: self.worker.clone(), retention: self.retention, further };
+        let trouble = self.station.work(post);
+        if let (Some(worker), Some(busy)) = (&self.worker, self.station.busy()) {
+            self.life.begin(self.lookout.overseer.clone(), worker, busy);
+        }
+        trouble
     }
 
-    /// Stops claiming, lets tasks finish for `grace`, hands back the rest, and ends the duties.
+    /// Stops claiming, lets tasks finish for `grace`, hands back the rest, ends the duties, and leaves the group.
     pub async fn shut_down(self, grace: Duration) {
         self.station.shut_down(grace).await;
+        if let Some(worker) = &self.worker {
+            self.life.end(&self.lookout, &worker.name).await;
+        }
     }
 }
 

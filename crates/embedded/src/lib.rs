@@ -23,7 +23,7 @@ use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{
     ApiKeys, Engine, EngineError, Handlers, History, Payloads, Post, Recovered, Station, WorkerSettings,
 };
-use switchyard_store::{Clock, Retention, StoreError, SystemClock};
+use switchyard_store::{Check, Clock, Retention, StoreError, SystemClock};
 use switchyard_store_memory::MemoryStore;
 use tokio::sync::watch;
 
@@ -133,6 +133,11 @@ pub fn keys(data: impl Into<PathBuf>) -> Result<ApiKeys, StoreError> {
 /// What a data folder is called, wherever it is mounted; `None` before anybody has worked in it.
 pub fn folder_id(data: &Path) -> Option<String> {
     DataFolder::id(data)
+}
+
+/// Whether a data folder is in order, whoever works in it.
+pub fn examine(data: &Path) -> Vec<Check> {
+    DataFolder::examine(data)
 }
 
 /// What can be read in a data folder while another process works in it.

@@ -45,6 +45,14 @@ metrics! {
     TIMERS = Gauge "timers" [] "Timers that are set";
     TIMERS_FIRED = Counter "timers_fired" [] "Timers that came due";
     LEASES_RECLAIMED = Counter "leases_reclaimed" [] "Claims taken back from workers that were silent too long";
+    CONSUMER_SCANS = Counter "consumer_scans" [] "Passes in which members of the group were compared with living workers";
+    GHOSTS_FOUND = Counter "ghost_consumers_found" [] "Members of the group without a worker, each time that one was seen";
+    GHOSTS_DELETED = Counter "ghost_consumers_deleted" [] "Ghosts that were taken out of the group of a stream";
+    ENTRIES_MOVED = Counter "pending_entries_moved" ["how"]
+        "Pending entries taken from ghosts and from workers that leave: returned to the stream, claimed for a living worker, or void and dropped";
+    CLEANUP_ERRORS = Counter "consumer_cleanup_errors" [] "Passes and ghosts that a pass could not do anything about";
+    LONG_PENDING = Gauge "long_pending_entries" ["queue", "priority"]
+        "Entries pending for longer than `consumers.message_lock`, when this process looked last";
     SCHEDULE_STARTS = Counter "schedule_starts" [] "Runs that schedules started";
     ARCHIVE_EVENTS = Counter "archive_events" [] "Events made durable";
     ARCHIVE_COMMIT = Histogram "archive_commit_seconds" [] "From handing events to the archive until they were durable";

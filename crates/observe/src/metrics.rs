@@ -37,6 +37,12 @@ pub struct Metrics {
     queue_wait: Histograms<KindLabels>,
     timers_fired: Counter,
     leases_reclaimed: Counter,
+    consumer_scans: Counter,
+    ghosts_found: Counter,
+    ghosts_deleted: Counter,
+    entries_moved: Each<3>,
+    cleanup_errors: Counter,
+    long_pending: Family<DepthLabels, Gauge>,
     schedule_starts: Counter,
     pub(crate) archive_events: Counter,
     pub(crate) archive_commit: Histogram,
@@ -102,6 +108,7 @@ impl MetricConstructor<Histogram> for Bounds {
 /// Counters for a few values of one label, found without looking.
 type Each<const N: usize> = [Counter; N];
 
+const HOWS: [&str; 3] = ["returned", "claimed", "void"];
 const STATUSES: [&str; 3] = ["succeeded", "failed", "cancelled"];
 const OUTCOMES: [&str; 7] =
     ["succeeded", "failed", "retrying", "skipped", "waiting", "released", "cancelled"];
@@ -133,6 +140,11 @@ struct StatusLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HowLabels {
+    how: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DepthLabels {
     queue: Arc<str>,
     priority: &'static str,
@@ -156,6 +168,7 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix(PREFIX);
         let r = &mut registry;
         let statuses: Family<StatusLabels, Counter> = register(r, about::RUNS_ENDED, Family::default());
+        let hows: Family<HowLabels, Counter> = register(r, about::ENTRIES_MOVED, Family::default());
         let outcomes: Family<OutcomeLabels, Counter> = register(r, about::STEPS, Family::default());
         Self {
             runs_accepted: register(r, about::RUNS_ACCEPTED, Counter::default()),
@@ -166,6 +179,12 @@ impl Default for Metrics {
             queue_wait: histograms(r, about::QUEUE_WAIT, &LONG),
             timers_fired: register(r, about::TIMERS_FIRED, Counter::default()),
             leases_reclaimed: register(r, about::LEASES_RECLAIMED, Counter::default()),
+            consumer_scans: register(r, about::CONSUMER_SCANS, Counter::default()),
+            ghosts_found: register(r, about::GHOSTS_FOUND, Counter::default()),
+            ghosts_deleted: register(r, about::GHOSTS_DELETED, Counter::default()),
+            entries_moved: HOWS.map(|how| hows.get_or_create_owned(&HowLabels { how })),
+            cleanup_errors: register(r, about::CLEANUP_ERRORS, Counter::default()),
+            long_pending: register(r, about::LONG_PENDING, Family::default()),
             schedule_starts: register(r, about::SCHEDULE_STARTS, Counter::default()),
             archive_events: register(r, about::ARCHIVE_EVENTS, Counter::default()),
             archive_commit: register(r, about::ARCHIVE_COMMIT, Bounds(&SHORT).new_metric()),
@@ -249,6 +268,35 @@ impl Metrics {
 
     pub fn reclaimed(&self, claims: usize) {
         self.leases_reclaimed.inc_by(claims as u64);
+    }
+
+    /// Members of the group were compared with the workers that are alive.
+    pub fn consumers_scanned(&self, ghosts_found: usize, ghosts_deleted: usize, errors: usize) {
+        self.consumer_scans.inc();
+        self.ghosts_found.inc_by(ghosts_found as u64);
+        self.ghosts_deleted.inc_by(ghosts_deleted as u64);
+        self.cleanup_errors.inc_by(errors as u64);
+    }
+
+    /// A pass could not be made at all.
+    pub fn consumer_scan_failed(&self) {
+        self.cleanup_errors.inc();
+    }
+
+    /// What became of entries that somebody had pending who leaves.
+    pub fn entries_moved(&self, returned: usize, claimed: usize, void: usize) {
+        for (counter, entries) in self.entries_moved.iter().zip([returned, claimed, void]) {
+            counter.inc_by(entries as u64);
+        }
+    }
+
+    /// Queue, priority, entries: all that are pending for long.
+    pub fn long_pending(&self, entries: &[(Arc<str>, &'static str, usize)]) {
+        self.long_pending.clear();
+        for (queue, priority, count) in entries {
+            let labels = DepthLabels { queue: queue.clone(), priority };
+            self.long_pending.get_or_create(&labels).set(*count as i64);
+        }
     }
 
     /// Runs that were rebuilt from their histories.

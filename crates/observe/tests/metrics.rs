@@ -24,6 +24,10 @@ fn what_is_documented_is_exposed_and_nothing_else() {
     metrics.executed("function.gpu", "succeeded", Duration::from_secs(2));
     metrics.claimed_step("transform", Duration::ZERO);
     metrics.settled("succeeded");
+    metrics.signalled("settled");
+    metrics.consumers_scanned(2, 1, 0);
+    metrics.entries_moved(3, 0, 1);
+    metrics.long_pending(&[("http".into(), "normal", 2)]);
     let depths = vec![("function.gpu".into(), "high", 3)];
     metrics.redis_is_up(true);
     metrics.archive_is_up(true);
@@ -38,6 +42,9 @@ fn what_is_documented_is_exposed_and_nothing_else() {
         r#"switchyard_http_request_duration_seconds_bucket{le="+Inf",route="/v1/runs",method="GET"} 1"#,
         r#"switchyard_step_duration_seconds_sum{kind="function",outcome="succeeded"} 2.0"#,
         r#"switchyard_queue_depth{queue="function.gpu",priority="high"} 3"#,
+        "switchyard_ghost_consumers_found_total 2",
+        r#"switchyard_pending_entries_moved_total{how="returned"} 3"#,
+        r#"switchyard_long_pending_entries{queue="http",priority="normal"} 2"#,
         r#"switchyard_runs_ended_total{status="failed"} 0"#,
         "switchyard_archive_lag_seconds 0.0",
         "switchyard_runs_in_flight 5",

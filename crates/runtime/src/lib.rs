@@ -31,4 +31,4 @@ pub use keys::{ApiKeys, NewApiKey};
 pub use payloads::Payloads;
 pub use station::{Post, Station};
 pub use switchyard_api::{NodeView, PatchReport, PatchView, RunView};
-pub use worker::{WorkerPool, WorkerSettings};
+pub use worker::{Busy, WorkerPool, WorkerSettings};

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::kinds::Services;
-use crate::{Engine, EngineError, Handlers, WorkerPool, WorkerSettings, duties};
+use crate::{Busy, Engine, EngineError, Handlers, WorkerPool, WorkerSettings, duties};
 
 /// How often claims of workers that may have gone silent are looked through.
 const RECLAIM_EVERY: Duration = Duration::from_secs(5);
@@ -94,6 +94,11 @@ impl Station {
         let trouble = pool.as_ref().map_or_else(|| watch::channel(None).1, WorkerPool::trouble);
         *self.at_work.lock() = Some(AtWork { pool, duties });
         trouble
+    }
+
+    /// How busy its worker is, once there is one.
+    pub fn busy(&self) -> Option<Busy> {
+        self.at_work.lock().as_ref()?.pool.as_ref().map(WorkerPool::busy)
     }
 
     /// Stops claiming, lets tasks finish for `grace`, hands back the rest, and ends the duties.

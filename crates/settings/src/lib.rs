@@ -22,4 +22,6 @@ pub use reference::reference;
 pub use setting::{Flag, Scope, Setting};
 pub use surroundings::{Environment, aws, no_color, user};
 pub use table::{SETTINGS, Settings};
-pub use value::{BadValue, ByteSize, HeaderList, LogFormat, Ratio, Secret, ServerUrl};
+pub use value::{
+    BadValue, ByteSize, Factor, HeaderList, LogFormat, Minutes, Ratio, Seconds, Secret, ServerUrl,
+};

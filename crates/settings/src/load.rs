@@ -123,10 +123,12 @@ fn choose(
         (Some((text, line)), Some(file)) => (Some(text), Origin::File { file: file.to_owned(), line }),
         _ => (None, Origin::Default),
     };
-    if let Some(text) = sources.environment.get(setting.env) {
-        let text = text.ok_or_else(|| sentence(format!("{} is not valid UTF-8", setting.env), None))?;
-        check(setting, setting.env, text)?;
-        chosen = (Some(text.to_owned()), Origin::Env { name: setting.env });
+    for name in setting.env_also.into_iter().chain([setting.env]) {
+        if let Some(text) = sources.environment.get(name) {
+            let text = text.ok_or_else(|| sentence(format!("{name} is not valid UTF-8"), None))?;
+            check(setting, name, text)?;
+            chosen = (Some(text.to_owned()), Origin::Env { name });
+        }
     }
     if let Some(given) = sources.flags.iter().find(|given| given.key == setting.key) {
         check(setting, given.flag, &given.value)?;

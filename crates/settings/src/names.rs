@@ -23,9 +23,24 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
         "TRACEPARENT",
         "set for the program of a `command` node, with `TRACESTATE`: the trace that it belongs to",
     ),
+    ("KUBECONFIG", "where Kubernetes is, for `kubernetes.pod_selector` outside a pod"),
     ("SWITCHYARD_URL", "read by `examples/worker.py`: the server"),
     ("SWITCHYARD_BENCH_MEMORY_ALONE", "set by `bench memory` for the process that it measures"),
     ("SWITCHYARD_KILL_SEED", "read by a test: repeats its random choices"),
     ("SWITCHYARD_UPDATE_OPENAPI", "read by a test: rewrites `docs/openapi.json`"),
     ("SWITCHYARD_UPDATE_DOCS", "read by tests: rewrites the generated pages under `docs`"),
+];
+
+/// Names that stand for something here which cannot be chosen.
+pub(crate) const NO_SETTINGS: &[(&str, &str)] = &[
+    ("MESSAGING_PLATFORM", "streams of Redis carry tasks if `redis.url` is set, and nothing else does"),
+    (
+        "MESSAGING_QUEUE_NAME",
+        "there is a stream for each type of task and priority (`docs/keys.md`); `redis.prefix` tells setups apart",
+    ),
+    (
+        "REDIS_STREAM_DELETE_AFTER_ACK",
+        "always: an entry is acknowledged and deleted by the script that settles it, so the length of a stream is its \
+         backlog",
+    ),
 ];

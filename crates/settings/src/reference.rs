@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::names::{CONFIG_ENV, CONFIG_FILE, OTHERS};
+use crate::names::{CONFIG_ENV, CONFIG_FILE, NO_SETTINGS, OTHERS};
 use crate::setting::{Flag, Scope, Setting};
 use crate::table::SETTINGS;
 
@@ -12,6 +12,9 @@ const HEAD: &str = "\
 A setting comes from its default, from the settings file, from the environment, or from a flag; the later wins.
 `switchyard config` prints every value and where it came from.
 ";
+
+const NOT_SET: &str = "\
+Workers of queues in Redis often know these as well. Nothing is set by them, and nobody is warned about them.";
 
 /// `docs/settings.md`
 pub fn reference() -> String {
@@ -45,7 +48,9 @@ fn write(page: &mut String) -> fmt::Result {
     }
     SETTINGS.iter().try_for_each(|setting| section(page, setting))?;
     writeln!(page, "\n## Other environment names\n\n| name | what it is |\n|---|---|")?;
-    OTHERS.iter().try_for_each(|(name, what)| writeln!(page, "| `{name}` | {what} |"))
+    OTHERS.iter().try_for_each(|(name, what)| writeln!(page, "| `{name}` | {what} |"))?;
+    writeln!(page, "\n## Names that set nothing\n\n{NOT_SET}\n\n| name | why |\n|---|---|")?;
+    NO_SETTINGS.iter().try_for_each(|(name, why)| writeln!(page, "| `{name}` | {why} |"))
 }
 
 /// Every setting that has a default, set to it.
@@ -74,11 +79,14 @@ fn section(page: &mut String, setting: &Setting) -> fmt::Result {
         Some(default) => writeln!(page, "- default: `{default}`")?,
         None => writeln!(page, "- default: not set")?,
     }
-    writeln!(page, "- environment: `{}`", setting.env)?;
+    match setting.env_also {
+        Some(also) => writeln!(page, "- environment: `{}`, or `{also}`", setting.env)?,
+        None => writeln!(page, "- environment: `{}`", setting.env)?,
+    }
     if let Some(flag) = setting.flag {
         let on = match flag.on {
             Scope::Everywhere => "every command",
-            Scope::Stores => "`up`, `api`, `worker`, `migrate` and `keys`",
+            Scope::Stores => "`up`, `api`, `worker`, `migrate`, `keys`, `consumers`, `inspect` and `doctor`",
             Scope::Serving => "`up` and `api`",
             Scope::Worker => "`worker`",
             Scope::Working => "`up`, `worker`, and commands that carry a run to its end themselves",

@@ -10,6 +10,8 @@ pub struct Setting {
     /// In the file; a dot stands for a table.
     pub key: &'static str,
     pub env: &'static str,
+    /// Another name in the environment, under which others know it. The first one wins.
+    pub env_also: Option<&'static str>,
     pub flag: Option<Flag>,
     /// As it would be written; a setting without one is optional.
     pub default: Option<&'static str>,
@@ -67,6 +69,7 @@ impl Setting {
     pub(crate) const BLANK: Self = Self {
         key: "",
         env: "",
+        env_also: None,
         flag: None,
         default: None,
         min: None,

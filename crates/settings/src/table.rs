@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::setting::{Flag, Kind, Scope, Setting};
-use crate::value::{ByteSize, HeaderList, LogFormat, Ratio, Secret, ServerUrl};
+use crate::value::{ByteSize, Factor, HeaderList, LogFormat, Minutes, Ratio, Seconds, Secret, ServerUrl};
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = { $($about:tt)+ };)+) => {
@@ -173,6 +173,7 @@ settings! {
     slots: NonZeroUsize = {
         key: "worker.slots",
         env: "SWITCHYARD_SLOTS",
+        env_also: Some("WORKER_POD_MESSAGES_BATCH_SIZE"),
         flag: flag("slots", "N", Scope::Working),
         default: Some("64"),
         min: Some("1"),
@@ -233,6 +234,113 @@ settings! {
         env: "SWITCHYARD_WORKER_GRACE",
         default: Some("5s"),
         max: Some("1h")
+    };
+
+    /// Where the Envoy beside this process is told to quit when it has stopped, such as
+    /// `http://127.0.0.1:15000/quitquitquit`. Without that a pod with a sidecar never ends.
+    ///
+    /// It is a POST, and the last thing that the process does. That it fails is a warning.
+    envoy_quit_url: Option<ServerUrl> = {
+        key: "worker.envoy_quit_url",
+        env: "SWITCHYARD_ENVOY_QUIT_URL"
+    };
+
+    /// How long a task that was read from a stream counts as worked on, if nothing else is heard of it. Beyond that it is
+    /// reported as pending for long.
+    ///
+    /// Workers of Switchyard send heartbeats (`worker.lease`), which come and go much faster.
+    message_lock: Seconds = {
+        key: "consumers.message_lock",
+        env: "MESSAGE_LOCK_DURATION",
+        default: Some("1800"),
+        min: Some("1")
+    };
+
+    /// How often members of the group that reads tasks are compared with the workers that are alive, by one process
+    /// at a time. Ghosts leave the group, after what they had pending was moved.
+    consumer_cleanup_every: Seconds = {
+        key: "consumers.cleanup_every",
+        env: "CONSUMER_CLEANUP_INTERVAL_SECONDS",
+        default: Some("3600"),
+        min: Some("1")
+    };
+
+    /// How long a member of the group must not have read anything until it can be a ghost; `consumers.message_lock` and
+    /// five minutes, if not given.
+    consumer_idle_min: Option<Seconds> = {
+        key: "consumers.idle_min",
+        env: "IDLE_THRESHOLD_SECONDS"
+    };
+
+    /// Only say which ghosts there are, and leave them where they are.
+    consumer_dry_run: bool = {
+        key: "consumers.dry_run",
+        env: "DRY_RUN",
+        default: Some("false")
+    };
+
+    /// How long the lock of a process lasts that looks after the streams and says nothing any more.
+    stream_lock: Seconds = {
+        key: "streams.lock",
+        env: "STREAM_CLEANUP_LOCK_TTL_SECONDS",
+        default: Some("300"),
+        min: Some("1")
+    };
+
+    /// Look for entries that are pending for longer than `consumers.message_lock`, and report them; remove those that
+    /// mean nothing any more.
+    stream_watch: bool = {
+        key: "streams.watch",
+        env: "REDIS_STREAM_CLEANUP_ENABLED",
+        default: Some("true")
+    };
+
+    /// How often to look for entries that are pending for long, by one process at a time.
+    stream_watch_every: Minutes = {
+        key: "streams.watch_every",
+        env: "STREAM_CLEANUP_INTERVAL_MINUTES",
+        default: Some("60"),
+        min: Some("0.1")
+    };
+
+    /// How often a submission is tried again when Redis does not answer. Then it is refused with 503.
+    submit_retries: u32 = {
+        key: "submit.retries",
+        env: "REDIS_SEND_MESSAGE_MAX_RETRIES",
+        default: Some("3"),
+        max: Some("100")
+    };
+
+    /// How long to wait before the first of these.
+    submit_retry_delay: Seconds = {
+        key: "submit.retry_delay",
+        env: "REDIS_SEND_MESSAGE_RETRY_DELAY",
+        default: Some("0.5"),
+        max: Some("60")
+    };
+
+    /// How many times as long each wait is as the one before.
+    submit_retry_backoff: Factor = {
+        key: "submit.retry_backoff",
+        env: "REDIS_SEND_MESSAGE_RETRY_BACKOFF",
+        default: Some("2"),
+        max: Some("10")
+    };
+
+    /// The labels of the pods that workers run in, such as `app=switchyard-worker`. A worker whose pod is there is no
+    /// ghost, whatever else is known about it; if Kubernetes does not answer, nobody is.
+    ///
+    /// The name of a worker must be that of its pod (`WORKER_POD_NAME`). Kubernetes is found as programs in pods find it,
+    /// or by `KUBECONFIG`; the account needs to `list` `pods`.
+    pod_selector: Option<String> = {
+        key: "kubernetes.pod_selector",
+        env: "SWITCHYARD_POD_SELECTOR"
+    };
+
+    /// The namespace of those pods; that of this process, if not given.
+    pod_namespace: Option<String> = {
+        key: "kubernetes.namespace",
+        env: "POD_NAMESPACE"
     };
 
     /// The largest body of a request.

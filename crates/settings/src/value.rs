@@ -153,6 +153,78 @@ impl Value for Duration {
     }
 }
 
+/// A length that other programs write as a bare number of a unit: `3600`, or `1h` as everywhere else.
+fn counted(text: &str, unit: f64, what: &str) -> Result<Duration, BadValue> {
+    match text.parse::<f64>() {
+        Ok(number) => Duration::try_from_secs_f64(number * unit)
+            .map_err(|_| not_a(text, &format!("a number of {what}"))),
+        Err(_) => <Duration as Value>::parse(text),
+    }
+}
+
+/// A length of time whose bare numbers are seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seconds(pub Duration);
+
+impl Value for Seconds {
+    const EXPECTED: &'static str = "a number of seconds, or a duration such as `30s` or `1h`";
+
+    fn parse(text: &str) -> Result<Self, BadValue> {
+        counted(text, 1.0, "seconds").map(Self)
+    }
+
+    fn show(&self) -> String {
+        self.0.as_secs_f64().to_string()
+    }
+}
+
+/// A length of time whose bare numbers are minutes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Minutes(pub Duration);
+
+impl Value for Minutes {
+    const EXPECTED: &'static str = "a number of minutes, or a duration such as `30s` or `1h`";
+
+    fn parse(text: &str) -> Result<Self, BadValue> {
+        counted(text, 60.0, "minutes").map(Self)
+    }
+
+    fn show(&self) -> String {
+        (self.0.as_secs_f64() / 60.0).to_string()
+    }
+}
+
+impl Value for u32 {
+    const EXPECTED: &'static str = "a whole number";
+
+    fn parse(text: &str) -> Result<Self, BadValue> {
+        text.parse().map_err(|_| not_a(text, "a whole number"))
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// What something is multiplied with again and again: never less than 1.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Factor(pub f64);
+
+impl Value for Factor {
+    const EXPECTED: &'static str = "a number from 1";
+
+    fn parse(text: &str) -> Result<Self, BadValue> {
+        match text.parse::<f64>() {
+            Ok(factor) if factor.is_finite() && factor >= 1.0 => Ok(Self(factor)),
+            _ => Err(not_a(text, "a number from 1")),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
 /// A number of bytes, written with a unit: `512KiB`, `16MiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub usize);
@@ -371,6 +443,11 @@ mod tests {
         assert_eq!(shown::<ByteSize>("99999999999999999999GiB"), "`99999999999999999999GiB` is not a size");
         assert_eq!(shown::<Duration>("90s"), "1m30s");
         assert_eq!(shown::<Duration>("90"), "`90` is not a duration (add a unit: `90s` or `90ms`)");
+        assert_eq!(shown::<Seconds>("0.5"), "0.5");
+        assert_eq!(shown::<Seconds>("1h"), "3600");
+        assert_eq!(shown::<Seconds>("-1"), "`-1` is not a number of seconds");
+        assert_eq!(shown::<Minutes>("90s"), "1.5");
+        assert_eq!(shown::<Factor>("0.5"), "`0.5` is not a number from 1");
         assert_eq!(shown::<NonZeroUsize>("0"), "it must be at least 1");
         assert_eq!(shown::<NonZeroUsize>("-3"), "`-3` is not a whole number");
         assert_eq!(shown::<Ratio>("NaN"), "`NaN` is not a number from 0 to 1");

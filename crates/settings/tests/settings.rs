@@ -14,6 +14,7 @@ fn defaults_are_valid_and_names_are_used_once() {
             assert_eq!(shown.as_deref(), Ok(text), "{} is not written as it is shown", setting.key);
         }
         assert!(keys.insert(setting.key) && names.insert(setting.env), "{} is there twice", setting.key);
+        assert!(setting.env_also.is_none_or(|also| names.insert(also)), "{} is there twice", setting.key);
         assert!(
             setting.flag.is_none_or(|flag| flags.insert(flag.long)),
             "--{:?} is there twice",
@@ -44,6 +45,25 @@ fn the_later_source_wins() {
     assert_eq!(from("worker.allow_commands"), format!("{name}:4"));
     assert_eq!((loaded.settings.listen.port(), from("listen")), (2, "flag --listen".to_owned()));
     assert_eq!(from("worker.grace"), "default");
+}
+
+#[test]
+fn names_that_others_use_are_read_with_their_units() {
+    let environment = [
+        ("WORKER_POD_MESSAGES_BATCH_SIZE", "3"),
+        ("CONSUMER_CLEANUP_INTERVAL_SECONDS", "90"),
+        ("STREAM_CLEANUP_INTERVAL_MINUTES", "2"),
+        ("REDIS_SEND_MESSAGE_RETRY_DELAY", "0.25"),
+    ];
+    let sources = Sources { environment: Environment::from(environment), ..Sources::default() };
+    let settings = load(&sources).unwrap().settings;
+    assert_eq!(settings.slots.get(), 3);
+    assert_eq!(settings.consumer_cleanup_every.0.as_secs(), 90);
+    assert_eq!(settings.stream_watch_every.0.as_secs(), 120);
+    assert_eq!(settings.submit_retry_delay.0.as_millis(), 250);
+    let both = [("WORKER_POD_MESSAGES_BATCH_SIZE", "3"), ("SWITCHYARD_SLOTS", "4")];
+    let sources = Sources { environment: Environment::from(both), ..Sources::default() };
+    assert_eq!(load(&sources).unwrap().settings.slots.get(), 4);
 }
 
 #[test]

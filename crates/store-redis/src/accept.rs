@@ -28,8 +28,10 @@ impl RedisStore {
     /// between, the recovery pass finds the run in the archive.
     pub(crate) async fn take_in(&self, new: NewRun) -> Result<Acceptance, StoreError> {
         let definition = new.accepted.definition;
-        let graph = self.graphs.find(definition).await?.ok_or(Refusal::UnknownDefinition(definition))?;
-        let now = match self.reserve(&new).await? {
+        let graph = self.patiently(|| self.graphs.find(definition)).await?;
+        let graph = graph.ok_or(Refusal::UnknownDefinition(definition))?;
+        // Whose first answer got lost has a reservation already: it is renewed.
+        let now = match self.patiently(|| self.reserve(&new)).await? {
             Reserved::At(now) => now,
             Reserved::Taken { run, body } => return self.existing(&new.accepted, run, body).await,
         };
@@ -43,7 +45,7 @@ impl RedisStore {
             return Err(error);
         }
         let id = new.id;
-        match self.put_in_place(new, now).await {
+        match self.patiently(|| self.put_in_place(&new, now)).await {
             // It is archived, so it will run: the recovery pass finds it once Redis is back. To say that it was not
             // accepted would be wrong, and whoever tried again would run it twice.
             Err(StoreError::Unavailable(why)) => {
@@ -64,7 +66,7 @@ impl RedisStore {
         Ok(())
     }
 
-    async fn put_in_place(&self, new: NewRun, now: Timestamp) -> Result<Acceptance, StoreError> {
+    async fn put_in_place(&self, new: &NewRun, now: Timestamp) -> Result<Acceptance, StoreError> {
         let id = new.id;
         let touch = Touch {
             gates: new.accepted.concurrency.iter().map(|concurrency| concurrency.key.clone()).collect(),

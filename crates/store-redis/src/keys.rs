@@ -141,6 +141,26 @@ impl Keys {
         self.name("wf.streams")
     }
 
+    /// Sorted set by until when they count as alive: names of workers.
+    pub fn workers(&self) -> String {
+        self.name("wf.workers")
+    }
+
+    /// Hash: what a worker last said about itself.
+    pub fn worker(&self, name: &str) -> String {
+        self.name(&format!("worker:{name}"))
+    }
+
+    /// Hash: who looks after the members of the group, and the fencing number.
+    pub fn cleanup_lock(&self) -> String {
+        self.name("lock:consumers:cleanup")
+    }
+
+    /// Hash: who looks for entries that are pending for long, and the fencing number.
+    pub fn watch_lock(&self) -> String {
+        self.name("lock:streams:watch")
+    }
+
     /// List: what plain workers say became of their tasks.
     pub fn signals(&self) -> String {
         self.name("completion_signals")

@@ -18,6 +18,8 @@ mod keys;
 mod link;
 mod listen;
 mod moments;
+mod oversee;
+mod patience;
 mod plain;
 mod rare;
 mod record;
@@ -30,5 +32,10 @@ mod tidy;
 mod trouble;
 
 pub use keys::Keys;
+pub use oversee::{
+    CleanedUp, CleanupPolicy, Consumer, Ghost, Left, LivePods, LongPending, Lookout, Overseer, Pass, Pending,
+    Rounds, Shown, Standing, Worker, WorkerReport,
+};
+pub use patience::Patience;
 pub use ship::Shipped;
 pub use store::{RedisSettings, RedisStore};

@@ -16,6 +16,7 @@ const INCLUDES: &[(&str, &str)] = &[
     ("events", include_str!("scripts/includes/events.lua")),
     ("keys", include_str!("scripts/includes/keys.lua")),
     ("nodes", include_str!("scripts/includes/nodes.lua")),
+    ("pending", include_str!("scripts/includes/pending.lua")),
     ("queues", include_str!("scripts/includes/queues.lua")),
     ("runs", include_str!("scripts/includes/runs.lua")),
     ("settle", include_str!("scripts/includes/settle.lua")),
@@ -48,8 +49,7 @@ macro_rules! scripts {
         $(pub(crate) static $name: LazyLock<Script> =
             LazyLock::new(|| Script::new(include_str!(concat!("scripts/", $file, ".lua"))));)*
 
-        /// Every script with its name, for the tests.
-        #[cfg(test)]
+        /// Every script with its name.
         pub(crate) fn all() -> Vec<(&'static str, &'static Script)> {
             vec![$(($file, &*$name)),*]
         }
@@ -62,8 +62,10 @@ scripts! {
     DUE = "due";
     FORGET = "forget";
     HEARTBEAT = "heartbeat";
+    LEAVE = "leave";
     LOAD = "load";
     LOST = "lost";
+    PENDING = "pending";
     QUEUES = "queues";
     PUBLISH = "publish";
     RESERVE = "reserve";
@@ -72,6 +74,9 @@ scripts! {
     SHIP_NEXT = "ship_next";
     STEP = "step";
     TAKE_SIGNALS = "take_signals";
+    TURN_GIVE = "turn_give";
+    TURN_TAKE = "turn_take";
+    WORKER_ALIVE = "worker_alive";
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ use crate::client::Client;
 use crate::graphs::Graphs;
 use crate::keys::Keys;
 use crate::listen::{Listener, Waiters};
+use crate::oversee::Overseer;
+use crate::patience::Patience;
 use crate::rare::Touch;
 
 /// How long the texts of definitions are kept, from when a process first ran one.
@@ -36,6 +38,8 @@ pub struct RedisSettings {
     /// What every name in Redis begins with.
     pub prefix: String,
     pub limits: Limits,
+    /// What a submission does while Redis does not answer.
+    pub patience: Patience,
     /// Instead of the server's time. For tests.
     pub clock: Option<Arc<dyn Clock>>,
     /// Who is told what happens.
@@ -45,7 +49,7 @@ pub struct RedisSettings {
 impl RedisSettings {
     pub fn new(url: impl Into<String>) -> Self {
         let (prefix, limits, observe) = Default::default();
-        Self { url: url.into(), prefix, limits, clock: None, observe }
+        Self { url: url.into(), prefix, limits, patience: Patience::NONE, clock: None, observe }
     }
 }
 
@@ -55,6 +59,7 @@ pub struct RedisStore {
     pub(crate) keys: Keys,
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) limits: Limits,
+    pub(crate) patience: Patience,
     pub(crate) graphs: Graphs,
     /// The graphs that runs claimed here are on, as far as is known.
     pub(crate) on: Mutex<HashMap<RunId, Hash>>,
@@ -74,7 +79,7 @@ pub struct RedisStore {
     pub(crate) mark: Mutex<String>,
     pub(crate) waiting_for_signals: Turns<Option<MultiplexedConnection>>,
     pub(crate) waiters: Arc<Waiters>,
-    clock: Option<Arc<dyn Clock>>,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
     listening: AbortHandle,
 }
 
@@ -111,6 +116,7 @@ impl RedisStore {
             on_duty: AtomicBool::new(false),
             observe: settings.observe,
             limits: settings.limits,
+            patience: settings.patience,
             clock: settings.clock,
             client,
             keys,
@@ -123,6 +129,11 @@ impl RedisStore {
 
     pub fn keys(&self) -> &Keys {
         &self.keys
+    }
+
+    /// A look from the side: who works on this Redis.
+    pub fn overseer(&self) -> Overseer {
+        Overseer::new(self.client.clone(), self.keys.clone(), self.clock.clone())
     }
 
     /// What scripts take for the time.
@@ -147,7 +158,7 @@ impl RedisStore {
 #[async_trait]
 impl HotStore for RedisStore {
     async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
-        self.graphs.learn(ir, self.time()).await
+        self.patiently(|| self.graphs.learn(ir.clone(), self.time())).await
     }
 
     async fn keep_definition(&self, hash: Hash, canonical: &str) -> Result<(), StoreError> {

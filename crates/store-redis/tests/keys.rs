@@ -11,9 +11,10 @@ use switchyard_core::run::{
 };
 use switchyard_core::yard::{NewRun, Want};
 use switchyard_core::{ApprovalId, Payload, RunId, Timestamp};
+use switchyard_observe::Observe;
 use switchyard_store::HotStore;
 use switchyard_store::plain::{About, PlainWorkers};
-use switchyard_store_redis::{RedisSettings, RedisStore};
+use switchyard_store_redis::{CleanupPolicy, Lookout, RedisSettings, RedisStore, Rounds, WorkerReport};
 use switchyard_test_servers::redis::Redis;
 
 const PAGE: &str = include_str!("../../../docs/keys.md");
@@ -60,6 +61,30 @@ async fn use_it(server: &Redis) {
     store.archived().await.expect("archived");
     store.step(Vec::new(), &want).await.expect("claimed");
     as_a_plain_worker(&store, tasks[0].run).await;
+    look_after(&store).await;
+}
+
+async fn look_after(store: &RedisStore) {
+    let overseer = store.overseer();
+    let report = WorkerReport {
+        name: "w".to_owned(),
+        types: Vec::new(),
+        slots: 1,
+        busy: 0,
+        host: "h".to_owned(),
+        process: 1,
+        version: "1".to_owned(),
+        started: Timestamp::from_millis(1),
+        holds: Duration::from_secs(30),
+    };
+    overseer.report(&report).await.expect("reported");
+    let day = Duration::from_secs(86_400);
+    let cleanup = CleanupPolicy { idle_min: day, dry_run: false, lock: day, every: day };
+    let rounds = Rounds { cleanup, long: day, watch_every: Some(day) };
+    let metrics = Observe::default().metrics().clone();
+    let lookout = Lookout { overseer, metrics, pods: None, rounds };
+    lookout.clean_up().await.expect("cleaned up");
+    lookout.watch(day).await.expect("looked through");
 }
 
 /// Signals that wait and one that is being settled, and an answer to a worker.
@@ -87,6 +112,7 @@ fn pattern(key: &str) -> String {
         ("approval:", "approval"),
         ("ir:", "hash"),
         ("lock:turn:", "duty"),
+        ("worker:", "name"),
         ("completion_signals:processing:", "process"),
         ("task:", "run}:{node}:{entry"),
     ];
@@ -103,7 +129,7 @@ async fn every_key_is_documented() {
     let client = redis::Client::open(server.url()).expect("an address");
     let mut connection = client.get_connection().expect("Redis answers");
     let found: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).expect("answered");
-    assert!(found.len() >= 15, "too little was used: {found:?}");
+    assert!(found.len() >= 20, "too little was used: {found:?}");
     for key in found {
         assert!(PAGE.contains(&pattern(&key)), "{key} is not in docs/keys.md");
     }

@@ -6,6 +6,7 @@
 
 mod archive;
 mod cas;
+mod check;
 mod clock;
 mod dead;
 mod error;
@@ -19,6 +20,7 @@ pub use archive::{
     RunRecord, ScheduleRecord, Unfinished, WorkflowRecord,
 };
 pub use cas::Cas;
+pub use check::{Check, Health};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use dead::{DeadKind, DeadLetter, POISONED, Purge};
 pub use error::StoreError;

@@ -1,6 +1,6 @@
 //! The schema, step by step. A step is never edited after a release: a new one is added.
 
-use switchyard_store::StoreError;
+use switchyard_store::{Check, StoreError};
 use tokio_postgres::{Client, Error};
 
 use crate::Target;
@@ -50,6 +50,65 @@ pub(crate) async fn check_current(target: &Target) -> Result<(), StoreError> {
         )));
     }
     Ok(())
+}
+
+/// Whether a Postgres will do.
+pub async fn examine(target: &Target) -> Vec<Check> {
+    let client = match connect(target).await {
+        Ok(client) => client,
+        Err(error) => {
+            return vec![Check::failed("postgres", error, "is it running, and may this account come in?")];
+        }
+    };
+    let mut checks = vec![durability(&client, target).await];
+    checks.push(match known_version(&client, target).await {
+        Ok(Some(version)) if version == MIGRATIONS.len() => {
+            Check::ok("postgres schema", format!("`{}`, version {version}", target.schema))
+        }
+        Ok(version) => {
+            let found = match version {
+                Some(version) => format!("version {version} of {}", MIGRATIONS.len()),
+                None => format!("there is no schema `{}`", target.schema),
+            };
+            Check::warning(
+                "postgres schema",
+                found,
+                "`switchyard migrate`; `up`, `api` and `worker` do it at start",
+            )
+        }
+        Err(error) => {
+            Check::failed("postgres schema", error, "the same release everywhere, and a database in UTF8")
+        }
+    });
+    checks
+}
+
+/// What Postgres answers must outlive it.
+async fn durability(client: &Client, target: &Target) -> Check {
+    const ASK: &str = "SELECT current_setting('server_version'), current_setting('fsync'), \
+                       current_setting('synchronous_commit'), pg_is_in_recovery()";
+    match client.query_one(ASK, &[]).await {
+        Ok(row) => {
+            let (version, fsync, commit): (String, String, String) = (row.get(0), row.get(1), row.get(2));
+            let found = format!("{target}, version {version}, fsync {fsync}, synchronous_commit {commit}");
+            if row.get::<_, bool>(3) {
+                return Check::failed("postgres", found, "it is a standby: name the primary");
+            }
+            match (&*fsync, &*commit) {
+                ("on", "off") => {
+                    let advice = "ALTER SYSTEM SET synchronous_commit = on: what was accepted could be lost";
+                    Check::failed("postgres", found, advice)
+                }
+                ("on", _) => Check::ok("postgres", found),
+                _ => Check::failed(
+                    "postgres",
+                    found,
+                    "ALTER SYSTEM SET fsync = on: what was accepted could be lost",
+                ),
+            }
+        }
+        Err(error) => Check::failed("postgres", sentence(&error), "may this account read?"),
+    }
 }
 
 /// A connection for a moment.

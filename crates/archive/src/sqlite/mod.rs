@@ -141,6 +141,20 @@ enum Access<'a> {
     Write(&'a Options),
 }
 
+/// The version of a file, and what is wrong inside it.
+pub(crate) fn examine(path: &Path) -> Result<(usize, Vec<String>), StoreError> {
+    let conn = connect(path, Access::Read).map_err(|e| cannot_open(path, &e))?;
+    let version = migrations::version(&conn, path)?;
+    let check = |conn: &Connection| {
+        let mut statement = conn.prepare("PRAGMA quick_check(20)")?;
+        let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+        lines.collect::<rusqlite::Result<Vec<String>>>()
+    };
+    let mut found = check(&conn).map_err(|e| cannot_open(path, &e))?;
+    found.retain(|line| line != "ok");
+    Ok((version, found))
+}
+
 fn connect(path: &Path, access: Access<'_>) -> rusqlite::Result<Connection> {
     // No mutex inside SQLite: a connection is used by one thread at a time, which Rust sees to.
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;

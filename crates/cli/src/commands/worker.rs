@@ -8,12 +8,13 @@ use crate::flags::{StoreArgs, WorkArgs, WorkerArgs};
 use crate::output;
 use crate::serving;
 use crate::settings::Settings;
+use crate::sidecar;
 use crate::station::{Part, Station};
 
 /// Execute tasks of runs in a Redis that processes share, until Ctrl-C or SIGTERM
 ///
-/// Stops in order: no further task is claimed, what runs may finish for `worker.grace`, and what is left then is handed
-/// back for others. A second signal ends it at once; its tasks are then others' when its lease has run out.
+/// Stops in order: no further task is claimed; what runs may finish for `worker.grace`, and what is left then is handed
+/// back for others; it leaves the group of workers, and tells an Envoy beside it to quit. A second signal ends it at once; its tasks are then others' when its lease has run out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +50,10 @@ pub(crate) async fn execute(settings: &Settings) -> Result<(), Failure> {
     signals.next().await;
     output::tell("stopping: tasks finish or are handed back");
     tokio::select! {
-        () = station.shut_down(settings.worker_grace) => Ok(()),
+        () = station.shut_down(settings.worker_grace) => {
+            sidecar::tell_to_quit(settings).await;
+            Ok(())
+        }
         exit = signals.next() => std::process::exit(exit as i32),
     }
 }

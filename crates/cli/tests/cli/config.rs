@@ -18,6 +18,7 @@ fn every_value_is_shown_with_where_it_came_from() {
         data  ./switchyard-data  default
         redis.url  -  default
         redis.prefix  -  default
+        checkpoints.namespace  default  default
         postgres.url  -  default
         cas.url  -  default
         retention.keep_for  -  default
@@ -36,6 +37,19 @@ fn every_value_is_shown_with_where_it_came_from() {
         plain.lease  1m  default
         worker.allow_commands  false  default
         worker.grace  1m30s  switchyard.toml:5
+        worker.envoy_quit_url  -  default
+        consumers.message_lock  1800  default
+        consumers.cleanup_every  3600  default
+        consumers.idle_min  -  default
+        consumers.dry_run  false  default
+        streams.lock  300  default
+        streams.watch  true  default
+        streams.watch_every  60  default
+        submit.retries  3  default
+        submit.retry_delay  0.5  default
+        submit.retry_backoff  2  default
+        kubernetes.pod_selector  -  default
+        kubernetes.namespace  -  default
         http.body_max  16MiB  default
         http.timeout  1m  default
         http.heartbeat  15s  default
@@ -81,7 +95,7 @@ fn mistakes_in_the_file_are_pointed_at() {
         switchyard.toml:2:1: there is no setting `slots`
           hint: did you mean `worker.slots`?
         switchyard.toml:3:10: `worker` is a table of settings, not a setting
-          hint: settings in it: worker.slots, worker.types, worker.name, worker.lease, worker.deliveries, worker.allow_commands, worker.grace
+          hint: settings in it: worker.slots, worker.types, worker.name, worker.lease, worker.deliveries, worker.allow_commands, worker.grace, worker.envoy_quit_url
         switchyard.toml:4:10: `listen` takes one value, not one of type array
           hint: expected an address with a port such as `127.0.0.1:7070` or `[::1]:7070`
         switchyard.toml:6:10: `xml` is not a log format

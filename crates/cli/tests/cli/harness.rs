@@ -110,7 +110,13 @@ impl Yard {
     }
 
     pub(crate) fn spawn(&self, args: &[&str]) -> Running {
+        self.spawn_with(args, &[])
+    }
+
+    /// With more in its environment.
+    pub(crate) fn spawn_with(&self, args: &[&str], environment: &[(&str, &str)]) -> Running {
         let mut command = self.command(args);
+        command.envs(environment.iter().copied());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = mpsc::channel();

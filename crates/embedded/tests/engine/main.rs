@@ -8,5 +8,6 @@ mod patches;
 mod retention;
 mod runs;
 mod schedules;
+mod stopping;
 mod support;
 mod waits;

@@ -12,5 +12,5 @@ mod slot;
 #[cfg(test)]
 pub(crate) use here::ClaimHere;
 pub use here::Held;
-pub use pool::{WorkerPool, WorkerSettings};
+pub use pool::{Busy, WorkerPool, WorkerSettings};
 pub use prepare::{Preparation, Prepared, prepare};

@@ -29,6 +29,8 @@ pub struct WorkerSettings {
     pub keep_every: Duration,
     /// How long a handler that listens for requests to stop may take to do so.
     pub stop_grace: Duration,
+    /// How often a worker that stops tells how far it is.
+    pub tell_every: Duration,
 }
 
 /// Every type of task that the runtime itself can execute.
@@ -45,6 +47,7 @@ impl WorkerSettings {
             lease: None,
             keep_every: Duration::from_millis(250),
             stop_grace: Duration::from_secs(10),
+            tell_every: TELL_EVERY,
         }
     }
 
@@ -85,11 +88,23 @@ pub(super) struct Shared {
     pub(super) trouble: watch::Sender<Option<String>>,
 }
 
+/// How busy a worker is, for whoever asks.
+#[derive(Clone, Debug)]
+pub struct Busy(Arc<[Arc<Holding>]>);
+
+impl Busy {
+    /// Slots that hold a task.
+    pub fn slots(&self) -> usize {
+        self.0.iter().filter(|holding| holding.is_held()).count()
+    }
+}
+
 /// A running worker.
 pub struct WorkerPool {
     shared: Arc<Shared>,
     slots: JoinSet<()>,
-    holdings: Vec<Arc<Holding>>,
+    busy: Busy,
+    tell_every: Duration,
     // A set of one: it is stopped even if nobody shuts this pool down.
     keeper: JoinSet<()>,
 }
@@ -125,7 +140,11 @@ impl WorkerPool {
         }
         let mut keeper = JoinSet::new();
         keeper.spawn(keep_claims(shared.hot.clone(), holdings.clone(), settings.lease, settings.keep_every));
-        Self { shared, slots, holdings, keeper }
+        Self { shared, slots, busy: Busy(holdings.into()), tell_every: settings.tell_every, keeper }
+    }
+
+    pub fn busy(&self) -> Busy {
+        self.busy.clone()
     }
 
     /// Tells what keeps the store from answering, as long as something does.
@@ -136,13 +155,10 @@ impl WorkerPool {
     /// Stops in order: no further claim; tasks may finish for `grace`; then they are handed back, not lost.
     pub async fn shut_down(mut self, grace: Duration) {
         self.shared.stop.cancel();
-        tracing::info!(phase = 1, running = self.running(), "stopping: no further task is claimed");
+        tracing::info!(phase = 1, running = self.busy.slots(), "stopping: no further task is claimed");
         if !self.finish_within(grace).await {
-            tracing::warn!(
-                phase = 2,
-                running = self.running(),
-                "the time is over: what still runs is handed back"
-            );
+            let running = self.busy.slots();
+            tracing::warn!(phase = 2, running, "the time is over: what still runs is handed back");
             self.shared.hand_back.cancel();
             while self.slots.join_next().await.is_some() {}
         }
@@ -153,27 +169,34 @@ impl WorkerPool {
 
     /// Whether every slot was done in time. Tells how far it is, for whoever watches a long stop.
     async fn finish_within(&mut self, grace: Duration) -> bool {
-        let over = tokio::time::Instant::now() + grace;
+        let begun = tokio::time::Instant::now();
+        let (over, at_first) = (begun + grace, self.busy.slots());
         loop {
-            let look_at = over.min(tokio::time::Instant::now() + TELL_EVERY);
-            match tokio::time::timeout_at(look_at, self.slots.join_next()).await {
-                Ok(Some(_)) => {}
-                Ok(None) => return true,
-                Err(_) if look_at == over => return false,
-                Err(_) => {
-                    let left = over.saturating_duration_since(tokio::time::Instant::now());
-                    tracing::info!(
-                        phase = 2,
-                        running = self.running(),
-                        left_s = left.as_secs(),
-                        "tasks finish"
-                    );
-                }
+            let now = tokio::time::Instant::now();
+            let running = self.busy.slots();
+            tracing::info!(
+                phase = 2,
+                running,
+                finished = at_first.saturating_sub(running),
+                elapsed_s = (now - begun).as_secs(),
+                left_s = (over - now).as_secs(),
+                "tasks finish"
+            );
+            match self.slots_end_before(over.min(now + self.tell_every)).await {
+                true => return true,
+                false if tokio::time::Instant::now() >= over => return false,
+                false => {}
             }
         }
     }
 
-    fn running(&self) -> usize {
-        self.holdings.iter().filter(|holding| holding.is_held()).count()
+    async fn slots_end_before(&mut self, moment: tokio::time::Instant) -> bool {
+        loop {
+            match tokio::time::timeout_at(moment, self.slots.join_next()).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
     }
 }

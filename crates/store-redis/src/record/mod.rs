@@ -17,7 +17,7 @@ use switchyard_core::yard::Berth;
 use switchyard_core::{RunId, Timestamp};
 use switchyard_store::StoreError;
 
-pub(crate) use node::state_of;
+pub(crate) use node::{WORDS, state_of};
 pub(crate) use run::timer_name;
 
 pub(crate) type Fields = BTreeMap<String, String>;

@@ -25,6 +25,22 @@ pub(crate) fn state_of(letter: &str) -> Option<NodeState> {
     STATES.iter().find(|(_, known)| *known == letter).map(|(state, _)| *state)
 }
 
+/// What the words of a line are, in order. The last is there for a claim alone.
+pub(crate) const WORDS: [&str; 12] = [
+    "state",
+    "attempt",
+    "claim",
+    "continues",
+    "deliveries",
+    "open",
+    "fired",
+    "started",
+    "completed",
+    "ended",
+    "rounds",
+    "entry",
+];
+
 /// A node that nothing has happened to is not written.
 fn untouched(ir: &Ir, ix: NodeIx) -> NodeRun {
     NodeRun { open_needs: ir.node(ix).needs, ..NodeRun::default() }
@@ -117,4 +133,18 @@ fn parse(line: &str, accepted_at: Timestamp) -> Option<(NodeRun, Option<String>)
         ..NodeRun::default()
     };
     Some((node, word().map(str::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_a_line_has_a_name() {
+        let words = |entry: Option<&String>| {
+            line(&NodeRun::default(), Timestamp::from_millis(0), entry).split(' ').count()
+        };
+        assert_eq!(words(None), WORDS.len() - 1);
+        assert_eq!(words(Some(&"1-1".to_owned())), WORDS.len());
+    }
 }

@@ -56,6 +56,11 @@ pub(super) fn check_current(conn: &Connection, path: &Path) -> Result<(), StoreE
     Ok(())
 }
 
+/// Of a file that is ours.
+pub(super) fn version(conn: &Connection, path: &Path) -> Result<usize, StoreError> {
+    Ok(known_stamp(conn, path)?.version)
+}
+
 fn known_stamp(conn: &Connection, path: &Path) -> Result<Stamp, StoreError> {
     let stamp = read_stamp(conn).map_err(|e| cannot_open(path, &e))?;
     if !stamp.empty && stamp.application_id != APPLICATION_ID {

@@ -1,0 +1,103 @@
+//! Whether a data folder is in order. Looks, and changes nothing beyond a file that it writes and removes.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
+use switchyard_store::Check;
+
+use crate::folder::{self, DataFolder};
+use crate::sqlite;
+
+/// Less than this is worth a word; less than that, and the next checkpoint may fail.
+const SPACE: u64 = 1 << 30;
+const SPACE_MIN: u64 = 64 << 20;
+/// A disk that takes longer to sync than this makes every step slow.
+const SYNC: Duration = Duration::from_millis(100);
+
+impl DataFolder {
+    /// The lock, the archive, the disk.
+    pub fn examine(path: &Path) -> Vec<Check> {
+        if !path.exists() {
+            let found = format!("{} is not there", path.display());
+            return vec![Check::warning("folder", found, "the first command that works in it makes it")];
+        }
+        let mut checks = vec![lock(path)];
+        checks.extend(archive(&path.join(folder::ARCHIVE_FILE)));
+        checks.extend([space(path), sync(path)]);
+        checks
+    }
+}
+
+fn lock(path: &Path) -> Check {
+    let Ok(mut file) = File::open(path.join(folder::LOCK_FILE)) else {
+        return Check::ok("folder lock", "nobody has worked here yet");
+    };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Check::ok("folder lock", "free"),
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let pid = folder::read_pid(&mut file);
+            Check::ok("folder lock", pid.map_or("held".to_owned(), |pid| format!("held by process {pid}")))
+        }
+        Err(error) => {
+            Check::failed("folder lock", error, "a file system with locks is needed: not NFS without them")
+        }
+    }
+}
+
+fn archive(file: &Path) -> Vec<Check> {
+    if !file.exists() {
+        return vec![Check::ok("archive", "there is none yet")];
+    }
+    let damaged = "restore the folder from a backup, and keep this one for whoever looks into it";
+    match sqlite::examine(file) {
+        Ok((version, problems)) if problems.is_empty() => {
+            let bytes = fs::metadata(file).map_or(0, |about| about.len());
+            let found = format!("whole, schema version {version}, {} MiB", bytes >> 20);
+            vec![Check::ok("archive", found)]
+        }
+        Ok((_, problems)) => vec![Check::failed("archive", problems.join("; "), damaged)],
+        Err(error) => vec![Check::failed("archive", error, damaged)],
+    }
+}
+
+fn space(path: &Path) -> Check {
+    match rustix::fs::statvfs(path) {
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let found = format!("{} MiB free", free >> 20);
+            match free {
+                0..SPACE_MIN => {
+                    Check::failed("disk space", found, "make room: runs stop when the disk is full")
+                }
+                SPACE_MIN..SPACE => Check::warning("disk space", found, "make room before it is full"),
+                _ => Check::ok("disk space", found),
+            }
+        }
+        Err(error) => Check::failed("disk space", error, "is the disk there?"),
+    }
+}
+
+/// Writes as a commit does.
+fn sync(path: &Path) -> Check {
+    let write = || {
+        let mut file = tempfile::tempfile_in(path)?;
+        file.write_all(&[0; 4_096])?;
+        let begun = Instant::now();
+        file.sync_all()?;
+        Ok::<_, std::io::Error>(begun.elapsed())
+    };
+    match write() {
+        Ok(took) => {
+            let found = format!("a write of 4 KiB is on the disk after {:.1} ms", took.as_secs_f64() * 1e3);
+            if took > SYNC {
+                Check::warning("disk sync", found, "every step waits for one: a faster disk")
+            } else {
+                Check::ok("disk sync", found)
+            }
+        }
+        Err(error) => Check::failed("disk sync", error, "whoever works here must be able to write here"),
+    }
+}

@@ -1,0 +1,118 @@
+//! `switchyard doctor`
+
+use serde_json::json;
+use switchyard_store::{Check, Health};
+
+use crate::errors::{Exit, Failure};
+use crate::flags::StoreArgs;
+use crate::output;
+use crate::settings::Settings;
+use crate::station;
+
+/// Look whether everything that runs stand on is in order, and say what to do where it is not
+///
+/// Of Redis: version, role, eviction, memory, append-only file, clock, scripts, rights, who reads tasks, what waits for the
+/// archive. Of Postgres: durability and schema. Of a data folder: its lock, the archive's integrity, the disk. Of
+/// Kubernetes, if pods are asked for: the list. Nothing is changed; what it writes to try its rights is gone
+/// afterwards.
+///
+/// Exits with 0 if everything works, warnings included, and with 1 if something does not.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  switchyard doctor
+  switchyard doctor --redis redis://127.0.0.1 --postgres postgres://switchyard@127.0.0.1/switchyard
+  switchyard doctor --json")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    _stores: StoreArgs,
+
+    /// Print `{\"health\", \"checks\"}`
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
+    let checks = examine(settings).await?;
+    let health = checks.iter().map(|check| check.health).max_by_key(|health| *health as u8);
+    let health = health.unwrap_or(Health::Ok);
+    if args.json {
+        output::json(&json!({ "health": health, "checks": checks }))?;
+    } else {
+        show(&checks)?;
+    }
+    let count = |health| checks.iter().filter(|check| check.health == health).count();
+    output::tell(&format!(
+        "{} ok, {} warnings, {} failed",
+        count(Health::Ok),
+        count(Health::Warning),
+        count(Health::Failed)
+    ));
+    if health == Health::Failed { Err(Failure::silent(Exit::Refused)) } else { Ok(()) }
+}
+
+async fn examine(settings: &Settings) -> Result<Vec<Check>, Failure> {
+    let mut checks = Vec::new();
+    if settings.redis.is_some() {
+        let rounds = station::rounds(settings);
+        match station::overseer(settings).await {
+            Ok(overseer) => checks.extend(overseer.examine(rounds.cleanup.idle_min, rounds.long).await),
+            Err(failure) => checks.push(Check::failed(
+                "redis",
+                failure
+                    .problems()
+                    .into_iter()
+                    .map(|(_, problem)| problem.message)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+                "Redis 7 or newer, or Valkey, at the address in REDIS_URL",
+            )),
+        }
+    }
+    match station::postgres(settings)? {
+        Some(target) => checks.extend(switchyard_archive_postgres::examine(&target).await),
+        None => {
+            let data = settings.data.clone();
+            let looking = tokio::task::spawn_blocking(move || switchyard_embedded::examine(&data));
+            checks.extend(looking.await.unwrap_or_default());
+        }
+    }
+    if settings.pod_selector.is_some() {
+        checks.push(pods(settings).await);
+    }
+    Ok(checks)
+}
+
+async fn pods(settings: &Settings) -> Check {
+    let advice = "a service account that may `list` `pods` in that namespace, or KUBECONFIG";
+    let listed = match station::pods(settings).await {
+        Ok(Some(pods)) => pods.names().await,
+        Ok(None) => return Check::ok("kubernetes", "not asked"),
+        Err(_) => Err("there is no Kubernetes here".to_owned()),
+    };
+    match listed {
+        Ok(names) if names.is_empty() => Check::warning(
+            "kubernetes",
+            "no pod has these labels",
+            "compare kubernetes.pod_selector with the deployment",
+        ),
+        Ok(names) => Check::ok("kubernetes", format!("{} pods of workers", names.len())),
+        Err(why) => Check::failed("kubernetes", why, advice),
+    }
+}
+
+fn show(checks: &[Check]) -> Result<(), Failure> {
+    let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    for check in checks {
+        let health = match check.health {
+            Health::Ok => "ok",
+            Health::Warning => "warning",
+            Health::Failed => "failed",
+        };
+        output::line(&format!("{health:<8} {:<width$}  {}", check.name, check.found))?;
+        if let Some(advice) = &check.advice {
+            output::line(&format!("{:9}{:<width$}  {advice}", "", ""))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! `doctor` and `inspect`: what stands where, and whether it is in order.
+
+use std::process::Command;
+
+use serde_json::Value;
+use switchyard_test_servers::redis::Redis;
+
+use crate::harness::{GATE, HELLO, Yard, assert_transcript, transcript};
+
+fn health<'a>(document: &'a Value, name: &str) -> &'a str {
+    let checks = document["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["name"] == name);
+    found.unwrap_or_else(|| panic!("no check {name} in {document:#}"))["health"].as_str().unwrap()
+}
+
+fn document(command: &mut Command) -> (Option<i32>, Value) {
+    let output = command.output().unwrap();
+    let read = serde_json::from_slice(&output.stdout);
+    (output.status.code(), read.unwrap_or_else(|_| panic!("{}", transcript(&output))))
+}
+
+fn query(redis: &Redis, words: &[&str]) -> redis::Value {
+    let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
+    redis::cmd(words[0]).arg(&words[1..]).query(&mut connection).unwrap()
+}
+
+#[test]
+fn a_folder_is_examined_without_being_made() {
+    let yard = Yard::with(&[("hello.yaml", HELLO)]);
+    let (code, found) = document(&mut yard.command(&["doctor", "--json"]));
+    assert_eq!((code, health(&found, "folder")), (Some(0), "warning"));
+    assert!(!yard.path().join("switchyard-data").exists());
+    yard.output(&["run", "hello.yaml", "-i", "name=Ada"]);
+    let (code, found) = document(&mut yard.command(&["doctor", "--json"]));
+    assert_eq!(code, Some(0));
+    for name in ["folder lock", "archive", "disk space", "disk sync"] {
+        assert_ne!(health(&found, name), "failed", "{found:#}");
+    }
+    assert_eq!(health(&found, "archive"), "ok");
+}
+
+#[test]
+fn a_damaged_archive_fails() {
+    let yard = Yard::with(&[("hello.yaml", HELLO)]);
+    yard.output(&["run", "hello.yaml", "-i", "name=Ada"]);
+    let file = yard.path().join("switchyard-data/switchyard.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    // All but the header, which says what it is.
+    bytes[4_096..].fill(0xa5);
+    std::fs::write(&file, bytes).unwrap();
+    let shown = yard.transcript(&["doctor"]);
+    assert!(shown.starts_with("exit 1\n"), "{shown}");
+    assert!(shown.contains("failed   archive"), "{shown}");
+    assert!(shown.contains("restore the folder from a backup"), "{shown}");
+}
+
+#[test]
+fn redis_is_examined_and_what_is_wrong_is_said() {
+    let (yard, redis) = (Yard::new(), Redis::start());
+    let url = redis.url();
+    let doctor = ["doctor", "--json", "--redis", &url];
+    let (code, found) = document(&mut yard.command(&doctor));
+    assert_eq!(code, Some(0), "{found:#}");
+    for name in
+        ["version", "role", "eviction", "memory", "append-only file", "clock", "scripts", "rights", "outbox"]
+    {
+        assert_eq!(health(&found, &format!("redis {name}")), "ok", "{found:#}");
+    }
+    assert_eq!(health(&found, "redis group"), "warning", "nobody works");
+    assert_eq!(query(&redis, &["DBSIZE"]), redis::Value::Int(0), "what it tried is gone");
+
+    for config in [["maxmemory", "100mb"], ["maxmemory-policy", "allkeys-lru"], ["appendonly", "no"]] {
+        query(&redis, &["CONFIG", "SET", config[0], config[1]]);
+    }
+    let (code, found) = document(&mut yard.command(&doctor));
+    assert_eq!((code, health(&found, "redis eviction")), (Some(1), "failed"));
+    assert_eq!(health(&found, "redis append-only file"), "warning");
+
+    query(&redis, &["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    query(&redis, &["ACL", "SETUSER", "poor", "on", ">hush", "~*", "&*", "+@all", "-xclaim"]);
+    let socket = redis.socket().display().to_string();
+    let poor = format!("redis+unix://{socket}?user=poor&pass=hush");
+    let (code, found) = document(&mut yard.command(&["doctor", "--json", "--redis", &poor]));
+    assert_eq!((code, health(&found, "redis rights")), (Some(1), "failed"), "{found:#}");
+    assert!(found.to_string().contains("XCLAIM"), "{found:#}");
+}
+
+#[test]
+fn a_redis_that_is_not_there_fails() {
+    let yard = Yard::new();
+    let (code, found) = document(&mut yard.command(&["doctor", "--json", "--redis", "redis://127.0.0.1:1"]));
+    assert_eq!((code, health(&found, "redis")), (Some(1), "failed"));
+}
+
+#[test]
+fn every_key_of_a_run_is_shown() {
+    let (yard, redis) = (Yard::with(&[("gate.yaml", GATE)]), Redis::start());
+    let url = redis.url();
+    let mut up = yard.spawn(&["up", "--listen", "127.0.0.1:0", "--redis", &url]);
+    let line = up.wait_for("http://");
+    let server = format!("http://{}", line.split_once("http://").unwrap().1.split('/').next().unwrap());
+    let mut waiting = yard.spawn(&["run", "gate.yaml", "--server", &server, "--idempotency-key", "once"]);
+    waiting.wait_for("waits for signal");
+    let runs = yard.json(&["runs", "list", "--json", "--server", &server]);
+    let run = runs["runs"][0]["run_id"].as_str().unwrap();
+
+    let shown = yard.json(&["inspect", run, "--json", "--redis", &url]);
+    let key = |name: &str| {
+        let keys = shown["keys"].as_array().unwrap();
+        let found = keys.iter().find(|key| key["key"].as_str().unwrap().starts_with(name));
+        found.unwrap_or_else(|| panic!("no {name} in {shown:#}"))["value"].clone()
+    };
+    assert_eq!(key(&format!("run:{run}"))["phase"], "running");
+    assert_eq!(key("dag:")["before"]["state"], "succeeded");
+    assert_eq!(key("dag:")["gate"]["state"], "waiting");
+    assert_eq!(key("context:")["before:output"]["json"], 1);
+    assert_eq!(key("ir:")["name"], "gate");
+    assert_eq!(key("wf.runs")[run], true);
+    assert_eq!(key("idempotency:")["run"], run);
+    let text = yard.transcript(&["inspect", run, "--redis", &url]);
+    assert!(text.contains(&format!("run:{run} (hash)\n")), "{text}");
+
+    let searched = query(&redis, &["INFO", "commandstats"]);
+    let searched = format!("{searched:?}");
+    assert!(!searched.contains("cmdstat_keys:") && !searched.contains("cmdstat_scan:"), "{searched}");
+}
+
+#[test]
+fn a_folder_shows_what_a_history_folds_to() {
+    let yard = Yard::with(&[("gate.yaml", GATE)]);
+    let run = yard.interrupted_at_gate();
+    let shown = yard.json(&["inspect", &run, "--json"]);
+    assert_eq!(shown["state"]["node gate"]["state"], "waiting");
+    assert_eq!(shown["record"]["status"], "running");
+    assert_transcript!(yard.transcript(&["inspect", "run_00000000000000000000000000"]), @r#"
+        exit 2
+        --- stdout
+        --- stderr
+        error: there is no run [RUN]
+        hint: `switchyard runs list` shows the runs
+    "#);
+}

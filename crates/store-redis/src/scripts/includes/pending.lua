@@ -1,0 +1,23 @@
+-- What an entry that somebody has pending stands for: 'gone' (there is no such entry any more), 'held' (a claim that
+-- counts: its lease decides when it comes back), 'unclaimed' (read, and nobody has begun: a reader without leases), or
+-- 'void' (its run has moved on). Then its fields by name, and as they lie there. Mirrors claim_entry in claim.lua.
+local function look_at(stream, id)
+  local found = redis.call('XRANGE', stream, id, id)[1]
+  if not found then return 'gone', {}, {} end
+  local e, raw = {}, found[2]
+  for i = 1, #raw, 2 do e[raw[i]] = raw[i + 1] end
+  if not e.run_id or not e.node_id then return 'void', e, raw end
+  local run = redis.call('HMGET', run_key(e.run_id), 'gen', 'phase')
+  local text = redis.call('HGET', dag_key(e.run_id), e.node_id)
+  local n = text and parse_node(text)
+  if not run[1] or run[2] == 'ended' or not n then return 'void', e, raw end
+  e.claim = n.claim
+  if n.state == 'R' and n.entry == id then return 'held', e, raw end
+  if n.state == 'Q' and run[1] == e.gen then return 'unclaimed', e, raw end
+  return 'void', e, raw
+end
+
+local function drop(stream, id)
+  redis.call('XACK', stream, 'workers', id)
+  redis.call('XDEL', stream, id)
+end

@@ -1,0 +1,14 @@
+-- worker_alive: a worker says that it is alive, until when that holds, and what it does.
+--
+-- KEYS  workers, worker
+-- ARGV  time or '', name, how long that holds in ms, how long it is remembered in ms, field, value, …
+-- Returns { how many are alive }
+-- Events: none
+--#include clock
+local now = clock(ARGV[1])
+redis.call('ZADD', KEYS[1], whole(now + tonumber(ARGV[3])), ARGV[2])
+-- Those that nobody has heard of for long are not listed for ever.
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', whole(now - tonumber(ARGV[4])))
+redis.call('HSET', KEYS[2], 'at', whole(now), unpack(ARGV, 5))
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+return { redis.call('ZCOUNT', KEYS[1], whole(now), '+inf') }

@@ -1,0 +1,40 @@
+//! What was found out about a store, for whoever looks after it.
+
+use serde::Serialize;
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    Ok,
+    /// It works, and somebody should look at it.
+    Warning,
+    /// It does not work, or something will be lost.
+    Failed,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    pub health: Health,
+    pub found: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+impl Check {
+    pub fn ok(name: &'static str, found: impl ToString) -> Self {
+        Self { name, health: Health::Ok, found: found.to_string(), advice: None }
+    }
+
+    pub fn warning(name: &'static str, found: impl ToString, advice: impl ToString) -> Self {
+        let advice = Some(advice.to_string());
+        Self { name, health: Health::Warning, found: found.to_string(), advice }
+    }
+
+    pub fn failed(name: &'static str, found: impl ToString, advice: impl ToString) -> Self {
+        Self { health: Health::Failed, ..Self::warning(name, found, advice) }
+    }
+}
