@@ -43,6 +43,7 @@ impl Catalog {
         }
         self.archive.put_definition(program.hash, program.canonical.clone()).await?;
         self.hot.learn(program.ir.clone()).await?;
+        self.hot.keep_definition(program.hash, &program.canonical).await?;
         self.keep(program);
         Ok(())
     }
@@ -64,14 +65,25 @@ impl Catalog {
         if let Some(program) = self.programs.lock().get(&hash) {
             return Ok(program.clone());
         }
-        let canonical =
-            self.archive.definition(hash).await?.ok_or_else(|| StoreError::unknown("definition", hash))?;
+        let canonical = self.stored(hash).await?.ok_or_else(|| StoreError::unknown("definition", hash))?;
         let program =
             Program::from_canonical(&canonical).map_err(|problems| CatalogError::Stale { hash, problems })?;
         let program = Arc::new(program);
         self.hot.learn(program.ir.clone()).await?;
+        self.hot.keep_definition(hash, &program.canonical).await?;
         self.keep(program.clone());
         Ok(program)
+    }
+
+    /// From the archive, or from the hot store while that is away: what is in flight goes on meanwhile.
+    async fn stored(&self, hash: Hash) -> Result<Option<Arc<str>>, StoreError> {
+        match self.archive.definition(hash).await {
+            Err(error @ StoreError::Unavailable(_)) => match self.hot.kept_definition(hash).await {
+                Ok(Some(kept)) => Ok(Some(kept)),
+                _ => Err(error),
+            },
+            answer => answer,
+        }
     }
 
     /// The program that a `map`, `loop` or `workflow` node runs.

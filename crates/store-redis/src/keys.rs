@@ -49,6 +49,11 @@ impl Keys {
         self.name(&format!("context:{run}"))
     }
 
+    /// String: the text of a definition, for those who execute its steps while the archive is away.
+    pub fn definition(&self, definition: Hash) -> String {
+        self.name(&format!("definition:{}", definition.hex()))
+    }
+
     /// String: a graph, shared by all runs on it.
     pub fn ir(&self, definition: Hash) -> String {
         self.ir_of(&definition.hex())

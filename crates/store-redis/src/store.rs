@@ -28,6 +28,9 @@ use crate::patience::Patience;
 use crate::rare::Touch;
 use crate::share::Share;
 
+/// How long the texts of definitions are kept, from when a process first ran one.
+const DEFINITIONS_KEPT: Duration = Duration::from_secs(24 * 3600);
+
 /// Where Redis is, and how it is used.
 #[derive(Clone, Debug)]
 pub struct RedisSettings {
@@ -160,6 +163,17 @@ impl RedisStore {
 impl HotStore for RedisStore {
     async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
         self.patiently(|| self.graphs.learn(ir.clone(), self.time())).await
+    }
+
+    async fn keep_definition(&self, hash: Hash, canonical: &str) -> Result<(), StoreError> {
+        let (key, lasts) = (self.keys.definition(hash), DEFINITIONS_KEPT.as_secs());
+        self.client.query(redis::cmd("SET").arg(key).arg(canonical).arg("EX").arg(lasts)).await
+    }
+
+    async fn kept_definition(&self, hash: Hash) -> Result<Option<Arc<str>>, StoreError> {
+        let text: Option<String> =
+            self.client.query(redis::cmd("GET").arg(self.keys.definition(hash))).await?;
+        Ok(text.map(Into::into))
     }
 
     async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError> {

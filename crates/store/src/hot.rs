@@ -8,7 +8,7 @@ use serde::Serialize;
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{ClaimRef, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, NewRun, Standing};
-use switchyard_core::{ApprovalId, RunId, Timestamp};
+use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use tokio::sync::watch;
 
 use crate::{StoreError, Unfinished};
@@ -30,6 +30,16 @@ pub struct Change {
 pub trait HotStore: Send + Sync + 'static {
     /// Makes a graph known, so that runs can be accepted on it.
     async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError>;
+
+    /// Keeps the text of a definition for a while, where those who execute its steps find it when the archive is away.
+    async fn keep_definition(&self, _hash: Hash, _canonical: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// The text, if it is still kept.
+    async fn kept_definition(&self, _hash: Hash) -> Result<Option<Arc<str>>, StoreError> {
+        Ok(None)
+    }
 
     /// Takes a run in.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError>;
