@@ -15,7 +15,8 @@ pub(crate) struct Tool {
     program: &'static str,
     /// Where the tests look for it.
     variable: &'static str,
-    /// The arguments of `cargo` that run those tests.
+    /// The arguments of `cargo` that run those tests. Of the whole workspace: for a package alone, dependencies would be
+    /// built once more, with other features.
     pub(crate) tests: &'static [&'static str],
 }
 
@@ -26,7 +27,7 @@ pub(crate) const SCHEMATHESIS: Tool = Tool {
     extras: "",
     program: "st",
     variable: "SWITCHYARD_SCHEMATHESIS",
-    tests: &["test", "--package", "switchyard-server", "--test", "api", "schemathesis", "--", "--ignored"],
+    tests: &["test", "--workspace", "--test", "api", "schemathesis", "--", "--ignored"],
 };
 
 /// Speaks the language of S3.
@@ -36,7 +37,7 @@ pub(crate) const MOTO: Tool = Tool {
     extras: "[server,s3]",
     program: "moto_server",
     variable: "SWITCHYARD_MOTO",
-    tests: &["test", "--package", "switchyard-cas-objects", "--test", "s3", "--", "--ignored"],
+    tests: &["test", "--workspace", "--test", "s3", "--", "--ignored"],
 };
 
 impl Tool {

@@ -15,8 +15,8 @@ pub(crate) fn test() -> anyhow::Result<()> {
     // The profile of the other tests: what they built is not built again.
     environment.run(&package, &["maturin", "develop", "--quiet", "--profile", "dev"])?;
     environment.run(&package, &["mypy", "--strict", "switchyard"])?;
-    // Some tests are about the program itself.
-    crate::steps::cargo("the program", &["build", "--package", "switchyard"])?;
+    // Some tests are about the program itself, as the tests of the workspace have it: not built again for a package alone.
+    crate::steps::cargo("the program", &["test", "--workspace", "--no-run"])?;
     environment.run(&package, &["pytest"])
 }
 
