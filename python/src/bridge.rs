@@ -206,15 +206,22 @@ impl Bridge {
         future: Py<PyAny>,
     ) -> PyResult<()> {
         let this = slf.get();
-        let Some(request) = live.request(&task) else {
-            return by_runtime(slf, event_loop, task, live, future);
-        };
         let id = live.id;
         let mut rails = this.rails.lock();
         let wants = match rails.get_mut(&id) {
-            Some(Track::Here(rail)) if rail.is_idle() => rail.begin(Call::new(task, live, future), &request),
+            Some(Track::Here(rail)) if rail.takes_a_call() => match live.request(&task) {
+                Some(request) => rail.begin(Call::new(task, live, future), &request),
+                None => {
+                    drop(rails);
+                    return by_runtime(slf, event_loop, task, live, future);
+                }
+            },
             // While others wait, the loop has something else to do: the runtime works beside it.
             Some(_) => {
+                drop(rails);
+                return by_runtime(slf, event_loop, task, live, future);
+            }
+            None if live.request(&task).is_none() => {
                 drop(rails);
                 return by_runtime(slf, event_loop, task, live, future);
             }

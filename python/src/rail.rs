@@ -3,6 +3,7 @@
 //! Calls are answered in the order in which they were sent. When anything unusual happens, those that have no answer yet
 //! are handed back, to be done by the store.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +25,13 @@ pub(crate) struct Rail {
     is_full: bool,
     /// Whether the loop keeps turning while it waits for an answer.
     is_awake: bool,
+    /// So many calls are left to the runtime yet, because calls overlapped: a loop that has several things to do is
+    /// better off without this one.
+    crowded: Cell<u32>,
 }
+
+/// After calls overlapped. Then one tries again whether it is alone.
+const CROWDED: u32 = 200;
 
 /// Something that was begun, and the future that waits for it.
 pub(crate) struct Call {
@@ -64,11 +71,22 @@ impl Call {
 impl Rail {
     pub(crate) fn new(wire: Wire) -> Self {
         let (unsent, calls) = (Vec::new(), VecDeque::new());
-        Self { wire, unsent, calls, is_watched: false, is_full: false, is_awake: false }
+        Self {
+            wire,
+            unsent,
+            calls,
+            is_watched: false,
+            is_full: false,
+            is_awake: false,
+            crowded: Cell::new(0),
+        }
     }
 
-    pub(crate) fn is_idle(&self) -> bool {
-        self.calls.is_empty()
+    /// Whether the next call goes this way.
+    pub(crate) fn takes_a_call(&self) -> bool {
+        let crowded = if self.calls.is_empty() { self.crowded.get() } else { CROWDED };
+        self.crowded.set(crowded.saturating_sub(1));
+        crowded == 0
     }
 
     pub(crate) fn fd(&self) -> i32 {
