@@ -18,6 +18,9 @@ import redis
 # Far beyond what anything takes: it only turns a hang into a failure.
 PATIENCE_S = 60.0
 
+# Another server that speaks the same language, as for the tests in Rust.
+PROGRAM = os.environ.get("SWITCHYARD_TEST_REDIS", "redis-server")
+
 
 def free_port() -> int:
     # A cluster node also listens on its port + 10000.
@@ -38,7 +41,7 @@ def free_port() -> int:
 
 
 class Redis:
-    """A redis-server. `options` are its command line."""
+    """A server of the test's own. `options` are its command line."""
 
     def __init__(self, *options: str, folder: Path | None = None, port: int | None = None) -> None:
         self.folder = folder or Path(tempfile.mkdtemp(prefix="switchyard-redis-"))
@@ -55,7 +58,7 @@ class Redis:
         return redis.Redis(port=self.port, **options)  # type: ignore[arg-type]
 
     def start(self) -> None:
-        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
+        command = [PROGRAM, "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
         log = open(self.folder / "log", "ab")
         self.process = subprocess.Popen(
             [*command, "--dir", str(self.folder), *self.options], stdout=log, stderr=log
@@ -76,7 +79,7 @@ class Redis:
             except OSError:
                 pass
             assert self.process.poll() is None, (self.folder / "log").read_text()
-            assert time.monotonic() < until, "redis-server does not answer"
+            assert time.monotonic() < until, f"{PROGRAM} does not answer"
             time.sleep(0.02)
 
     def kill(self) -> None:

@@ -12,7 +12,7 @@ from langgraph.checkpoint.conformance.test_utils import (
     generate_config,
     generate_metadata,
 )
-from servers import Cluster, Redis, free_port
+from servers import PROGRAM, Cluster, Redis, free_port
 
 from switchyard import RedisSaver, Refused, Unavailable
 
@@ -107,7 +107,7 @@ class Sentinel(Redis):
         super().__init__()
 
     def start(self) -> None:
-        command: list[str] = ["redis-server", str(self.config), "--sentinel", "--port", str(self.port)]
+        command: list[str] = [PROGRAM, str(self.config), "--sentinel", "--port", str(self.port)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.wait()
 

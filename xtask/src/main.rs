@@ -6,6 +6,7 @@ mod licences;
 mod python;
 mod steps;
 mod tools;
+mod valkey;
 
 use clap::{Parser, Subcommand};
 
@@ -23,6 +24,8 @@ enum Task {
     Test,
     /// Run the tests of the Python package alone
     Python,
+    /// Run the tests that need a Redis on Valkey, alone
+    Valkey,
     /// Make trouble for processes that share a Redis and a Postgres, for as long as you like
     Chaos(chaos::ChaosArgs),
     /// Check the licences of everything that is linked in
@@ -33,6 +36,7 @@ fn main() -> anyhow::Result<()> {
     match Xtask::parse().task {
         Task::Test => steps::test(),
         Task::Python => python::test(),
+        Task::Valkey => valkey::test(),
         Task::Chaos(args) => chaos::run(&args),
         Task::Licences => licences::check(),
     }

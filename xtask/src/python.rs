@@ -1,6 +1,6 @@
 //! The tests of the Python package: in an environment of their own under `target/`, on real servers.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,50 +9,70 @@ use anyhow::{Context, bail};
 
 /// Builds the package, checks its types, runs its tests.
 pub(crate) fn test() -> anyhow::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
-    let package = root.join("python");
-    let environment = Environment::prepared(root, &package.join("tests/requirements.txt"))?;
-    // The profile of the other tests: what they built is not built again.
-    environment.run(&package, &["maturin", "develop", "--quiet", "--profile", "dev"])?;
-    environment.run(&package, &["mypy", "--strict", "switchyard"])?;
-    // Some tests are about the program itself, as the tests of the workspace have it: not built again for a package alone.
-    crate::steps::cargo("the program", &["test", "--workspace", "--no-run"])?;
-    environment.run(&package, &["pytest"])
+    let environment = Environment::built()?;
+    environment.run(&["mypy", "--strict", "switchyard"])?;
+    environment.run(&["pytest"])
+}
+
+/// Its tests again, chosen with words of pytest, and with more in their environment.
+pub(crate) fn once_more(chosen: &[&str], variables: &[(&str, &OsStr)]) -> anyhow::Result<()> {
+    let words = [&["pytest"], chosen].concat();
+    run(Environment::built()?.command(&words).envs(variables.iter().copied()))
 }
 
 struct Environment {
+    /// Of the package.
+    package: PathBuf,
     folder: PathBuf,
 }
 
 impl Environment {
-    /// Made again when the requirements have changed.
-    fn prepared(root: &Path, requirements: &Path) -> anyhow::Result<Self> {
-        let environment = Self { folder: root.join("target/python") };
-        let wanted = fs::read_to_string(requirements)
-            .with_context(|| format!("{} cannot be read", requirements.display()))?;
-        let installed = environment.folder.join("installed.txt");
-        if fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
-            return Ok(environment);
-        }
-        if environment.folder.exists() {
-            fs::remove_dir_all(&environment.folder)?;
-        }
-        run(Command::new("python3").args(["-m", "venv"]).arg(&environment.folder))?;
-        let pip = ["pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-        environment.run(root, &[pip.as_slice(), &[&requirements.to_string_lossy()]].concat())?;
-        fs::write(&installed, wanted)?;
+    /// With the package in it, as it is now.
+    fn built() -> anyhow::Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
+        let environment = Self { package: root.join("python"), folder: root.join("target/python") };
+        environment.prepare()?;
+        // The profile of the other tests: what they built is not built again.
+        environment.run(&["maturin", "develop", "--quiet", "--profile", "dev"])?;
+        // Some tests are about the program itself, as the tests of the workspace have it: not built again for a package
+        // alone.
+        crate::steps::cargo("the program", &["test", "--workspace", "--no-run"])?;
         Ok(environment)
     }
 
-    /// A program of the environment.
-    fn run(&self, folder: &Path, words: &[&str]) -> anyhow::Result<()> {
+    /// Made again when the requirements have changed.
+    fn prepare(&self) -> anyhow::Result<()> {
+        let requirements = self.package.join("tests/requirements.txt");
+        let wanted = fs::read_to_string(&requirements)
+            .with_context(|| format!("{} cannot be read", requirements.display()))?;
+        let installed = self.folder.join("installed.txt");
+        if fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
+            return Ok(());
+        }
+        if self.folder.exists() {
+            fs::remove_dir_all(&self.folder)?;
+        }
+        run(Command::new("python3").args(["-m", "venv"]).arg(&self.folder))?;
+        let pip = ["pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+        self.run(&[pip.as_slice(), &[&requirements.to_string_lossy()]].concat())?;
+        fs::write(&installed, wanted)?;
+        Ok(())
+    }
+
+    fn run(&self, words: &[&str]) -> anyhow::Result<()> {
+        run(&mut self.command(words))
+    }
+
+    /// A program of the environment, in the folder of the package.
+    fn command(&self, words: &[&str]) -> Command {
         let bin = self.folder.join("bin");
         let mut path = OsString::from(&bin);
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
         let mut command = Command::new(bin.join(words[0]));
-        command.args(&words[1..]).current_dir(folder).env("VIRTUAL_ENV", &self.folder).env("PATH", path);
-        run(&mut command)
+        command.args(&words[1..]).current_dir(&self.package);
+        command.env("VIRTUAL_ENV", &self.folder).env("PATH", path);
+        command
     }
 }
 

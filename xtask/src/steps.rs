@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 
 use crate::from_pypi::{MOTO, SCHEMATHESIS};
-use crate::{licences, python, tools};
+use crate::{licences, python, tools, valkey};
 
 pub(crate) fn test() -> anyhow::Result<()> {
     let begun = Instant::now();
@@ -24,6 +24,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
     }
     tell("tests of the Python package");
     python::test()?;
+    valkey::test()?;
     tell(&format!("everything passed in {} s", begun.elapsed().as_secs()));
     Ok(())
 }
@@ -33,7 +34,7 @@ pub(crate) fn cargo(step: &str, args: &[&str]) -> anyhow::Result<()> {
     cargo_with(step, args, &[])
 }
 
-fn cargo_with(step: &str, args: &[&str], environment: &[(&str, &OsStr)]) -> anyhow::Result<()> {
+pub(crate) fn cargo_with(step: &str, args: &[&str], environment: &[(&str, &OsStr)]) -> anyhow::Result<()> {
     tell(step);
     let mut command = Command::new(env!("CARGO"));
     // A snapshot that differs is a failure here, not a file to review later.
@@ -48,6 +49,6 @@ fn cargo_with(step: &str, args: &[&str], environment: &[(&str, &OsStr)]) -> anyh
 }
 
 #[expect(clippy::print_stderr, reason = "a task tells what it is doing")]
-fn tell(what: &str) {
+pub(crate) fn tell(what: &str) {
     eprintln!("xtask: {what}");
 }

@@ -1,5 +1,6 @@
 //! What the tests need besides a Rust toolchain. Missing tools are installed with the system's package client.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -27,14 +28,14 @@ pub(crate) fn install() -> anyhow::Result<()> {
 }
 
 fn is_there(program: &str) -> bool {
-    answers(program)
+    answers(program.as_ref())
         || fs::read_dir("/usr/lib/postgresql").is_ok_and(|versions| {
             // Debian keeps the programs of each version of Postgres in a folder of their own, not in the path.
             versions.flatten().any(|version| version.path().join("bin").join(program).exists())
         })
 }
 
-fn answers(program: &str) -> bool {
+pub(crate) fn answers(program: &OsStr) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

@@ -27,6 +27,7 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("SWITCHYARD_URL", "read by `examples/worker.py`: the server"),
     ("SWITCHYARD_BENCH_MEMORY_ALONE", "set by `bench memory` for the process that it measures"),
     ("SWITCHYARD_KILL_SEED", "read by a test: repeats its random choices"),
+    ("SWITCHYARD_TEST_REDIS", "read by tests: the program that they start instead of `redis-server`"),
     ("SWITCHYARD_UPDATE_OPENAPI", "read by a test: rewrites `docs/openapi.json`"),
     ("SWITCHYARD_UPDATE_DOCS", "read by tests: rewrites the generated pages under `docs`"),
 ];

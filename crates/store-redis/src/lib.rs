@@ -1,4 +1,4 @@
-//! The hot store in Redis 7 or newer, without modules. Valkey has the same commands, and was not tried.
+//! The hot store in Redis 7 or newer, or Valkey, without modules.
 //!
 //! Two paths. A plain step (settle, release, claim) is one script call: `step.rs` and `scripts/step.lua`, which mirror
 //! the core. Everything else reads what it touches, lets the core itself decide, and writes that if nothing has changed

@@ -1,5 +1,7 @@
-//! A Redis of the test's own. It needs `redis-server` in the path: the Debian package `redis-server`.
+//! A Redis of the test's own. It needs `redis-server` in the path: the Debian package `redis-server`. Another server that
+//! speaks the same language is taken if [`PROGRAM`] names it.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -11,8 +13,14 @@ use tempfile::TempDir;
 
 const SCRIPT: &str = include_str!("redis.sh");
 
+/// The environment variable that names the program to start instead of `redis-server`.
+const PROGRAM: &str = "SWITCHYARD_TEST_REDIS";
+
 /// An append-only file, synced every second.
 const KEEPING: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
+
+/// What the log says then. Newer ones begin the sentence with it.
+const READY: &str = "eady to accept connections";
 
 /// A server on a Unix socket, stopped and removed when this is dropped or the process ends.
 #[derive(Debug)]
@@ -45,9 +53,10 @@ impl Redis {
 
     /// The same with words of its command line, which are told its folder.
     pub fn with_options(options: impl FnOnce(&Path) -> Vec<String>) -> Self {
-        let installed = Command::new("redis-server").arg("--version").output();
+        let program = program();
+        let installed = Command::new(&program).arg("--version").output();
         let installed = installed.is_ok_and(|done| done.status.success());
-        assert!(installed, "this test needs redis-server: install the Debian package `redis-server`");
+        assert!(installed, "this test needs {program:?}: install the Debian package `redis-server`");
         let folder = tempfile::Builder::new().prefix("switchyard-redis-").tempdir().expect("a folder");
         let options = options(folder.path());
         let mut server = Self { folder, options, keeper: None };
@@ -88,7 +97,7 @@ impl Redis {
 
     /// Starts what was stopped, at the same place with the data that lies there.
     pub fn start_again(&mut self) {
-        self.launch(&KEEPING, "ready to accept connections");
+        self.launch(&KEEPING, READY);
     }
 
     /// Starts what was stopped, with more words of its own, and does not wait until it has read its data.
@@ -98,13 +107,13 @@ impl Redis {
 
     /// Starts what was stopped with the data of the last `SAVE`, as a stale replica would have it.
     pub fn start_from_dump(&mut self) {
-        self.launch(&["--appendonly", "no"], "ready to accept connections");
+        self.launch(&["--appendonly", "no"], READY);
     }
 
     fn launch(&mut self, options: &[&str], said_first: &str) {
         assert!(self.keeper.is_none(), "the server runs");
         let mut command = Command::new("sh");
-        command.arg("-c").arg(SCRIPT).arg("redis.sh").arg(self.folder.path()).arg("redis-server");
+        command.arg("-c").arg(SCRIPT).arg("redis.sh").arg(self.folder.path()).arg(program());
         command.args(["--port", "0", "--save", ""]).args(&self.options);
         command.args(options);
         command.arg("--dir").arg(self.folder.path()).arg("--unixsocket").arg(self.socket());
@@ -114,7 +123,7 @@ impl Redis {
         let log = keeper.stdout.take().expect("stdout is a pipe");
         if let Err(log) = wait_until(log, said_first) {
             drop(keeper.stdin.take());
-            panic!("redis-server did not start:\n{log}");
+            panic!("the server did not start:\n{log}");
         }
         self.keeper = Some(keeper);
     }
@@ -125,6 +134,10 @@ impl Drop for Redis {
         // The folder is removed right after this.
         self.crash();
     }
+}
+
+fn program() -> OsString {
+    std::env::var_os(PROGRAM).unwrap_or_else(|| "redis-server".into())
 }
 
 /// Reads the log until the server says so, and keeps reading it, so that it never blocks on its log.
