@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::Value;
+use switchyard_test_servers::postgres::{Postgres, Sync};
 use switchyard_test_servers::redis::Redis;
 
 use crate::harness::{GATE, HELLO, Yard, assert_transcript, transcript};
@@ -90,6 +91,41 @@ fn a_redis_that_is_not_there_fails() {
     let yard = Yard::new();
     let (code, found) = document(&mut yard.command(&["doctor", "--json", "--redis", "redis://127.0.0.1:1"]));
     assert_eq!((code, health(&found, "redis")), (Some(1), "failed"));
+}
+
+#[test]
+fn postgres_is_examined_and_what_is_wrong_is_said() {
+    let (yard, redis, mut postgres) = (Yard::new(), Redis::start(), Postgres::start(Sync::On));
+    let stores = ["--redis".to_owned(), redis.url(), "--postgres".to_owned(), postgres.url()];
+    let examined = |command: &[&str]| {
+        let words: Vec<&str> = command.iter().copied().chain(stores.iter().map(String::as_str)).collect();
+        document(&mut yard.command(&words))
+    };
+    let doctor = ["doctor", "--json"];
+    let (code, found) = examined(&doctor);
+    assert_eq!((code, health(&found, "postgres")), (Some(0), "ok"), "{found:#}");
+    assert_eq!(health(&found, "postgres schema"), "warning", "nobody has made it");
+    assert!(found.to_string().contains("there is no schema `switchyard`"), "{found:#}");
+
+    assert!(yard.output(&["migrate", "--postgres", &postgres.url()]).status.success());
+    let (code, found) = examined(&doctor);
+    assert_eq!((code, health(&found, "postgres schema")), (Some(0), "ok"), "{found:#}");
+    assert_eq!(health(&found, "redis version"), "ok", "both are looked at");
+
+    postgres.stop();
+    let (code, found) = examined(&doctor);
+    assert_eq!((code, health(&found, "postgres")), (Some(1), "failed"), "{found:#}");
+    assert!(found.to_string().contains("cannot connect to Postgres at"), "{found:#}");
+    assert!(!yard.path().join("switchyard-data").exists(), "history is not there");
+}
+
+#[test]
+fn a_postgres_that_can_forget_fails() {
+    let (yard, postgres) = (Yard::new(), Postgres::start(Sync::Off));
+    let shown = yard.transcript(&["doctor", "--postgres", &postgres.url()]);
+    assert!(shown.starts_with("exit 1\n"), "{shown}");
+    assert!(shown.contains("fsync off, synchronous_commit off"), "{shown}");
+    assert!(shown.contains("ALTER SYSTEM SET fsync = on"), "{shown}");
 }
 
 #[test]
