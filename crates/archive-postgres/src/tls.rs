@@ -73,9 +73,8 @@ impl Tls {
             .with_custom_certificate_verifier(Arc::new(self.verifier(provider)?));
         let config = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => {
-                let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unread(key, &error))?;
-                let own = config.with_client_auth_cert(certificates(certificate)?, key);
-                own.map_err(|error| unusable(&error))?
+                let own = config.with_client_auth_cert(certificates(certificate)?, private_key(key)?);
+                own.map_err(|error| unfit(key, certificate, &error))?
             }
             _ => config.with_no_client_auth(),
         };
@@ -115,7 +114,26 @@ fn unread(file: &Path, error: &dyn fmt::Display) -> StoreError {
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    read.map_err(|error| unread(file, &error))
+    match read {
+        Ok(found) if found.is_empty() => {
+            Err(StoreError::unavailable(format!("there is no certificate in {}", file.display())))
+        }
+        Ok(found) => Ok(found),
+        Err(error) => Err(unread(file, &error)),
+    }
+}
+
+fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, StoreError> {
+    PrivateKeyDer::from_pem_file(file).map_err(|error| {
+        StoreError::unavailable(format!("cannot read the key in {}: {error}", file.display()))
+    })
+}
+
+fn unfit(key: &Path, certificate: &Path, error: &Error) -> StoreError {
+    let (key, certificate) = (key.display(), certificate.display());
+    StoreError::unavailable(format!(
+        "the key in {key} does not do for the certificate in {certificate}: {error}"
+    ))
 }
 
 #[derive(Debug)]

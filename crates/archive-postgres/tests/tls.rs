@@ -1,5 +1,7 @@
 //! Connections with TLS mean what they mean to every client of Postgres.
 
+use std::path::Path;
+
 use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
 use switchyard_store::Archive;
 use switchyard_test_servers::certificates::Certificates;
@@ -39,11 +41,45 @@ async fn sslmode_says_how_much_is_checked() {
             Err("cannot read certificates from /nowhere.pem"),
         ),
     ] {
-        match (works(&url).await, expected) {
-            (Ok(()), Ok(())) => {}
-            (Err(error), Err(part)) => assert!(error.contains(part), "{url}: {error}"),
-            (answer, _) => panic!("{url}: {answer:?}"),
-        }
+        check(&url, expected).await;
+    }
+}
+
+async fn check(url: &str, expected: Result<(), &str>) {
+    match (works(url).await, expected) {
+        (Ok(()), Ok(())) => {}
+        (Err(error), Err(part)) => assert!(error.contains(part), "{url}: {error}"),
+        (answer, _) => panic!("{url}: {answer:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_shows_who_it_is() {
+    let certificates = Certificates::make();
+    let server = Postgres::start_asking_for_certificates(&certificates);
+    let (right, root) = (server.url(), certificates.ca().display().to_string());
+    let own = certificates.client("postgres");
+    let (ada, strangers) = (certificates.client("ada"), Certificates::make());
+    let stranger = strangers.client("postgres");
+    let showing = |certificate: &Path, key: &Path| {
+        let (certificate, key) = (certificate.display(), key.display());
+        format!("{right}?sslmode=verify-full&sslrootcert={root}&sslcert={certificate}&sslkey={key}")
+    };
+    for (url, expected) in [
+        (showing(&own.0, &own.1), Ok(())),
+        (
+            format!("{right}?sslmode=verify-full&sslrootcert={root}"),
+            Err("requires a valid client certificate"),
+        ),
+        (showing(&ada.0, &ada.1), Err("authentication failed for user \"postgres\"")),
+        (showing(&stranger.0, &stranger.1), Err("received fatal alert")),
+        (showing(&own.0, &ada.1), Err("the key in")),
+        (showing(&own.1, &own.1), Err("no certificate in")),
+        (showing("/nowhere.pem".as_ref(), &own.1), Err("cannot read certificates from /nowhere.pem")),
+        (showing(&own.0, "/nowhere.key".as_ref()), Err("cannot read the key in /nowhere.key")),
+        (showing(&own.0, &own.0), Err("cannot read the key in")),
+    ] {
+        check(&url, expected).await;
     }
 }
 

@@ -22,29 +22,43 @@ impl Certificates {
             folder.path(),
             "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test -addext basicConstraints=critical,CA:TRUE",
         );
-        openssl(
-            folder.path(),
-            "req -newkey rsa:2048 -nodes -keyout key.pem -out req.pem -subj /CN=localhost",
+        let made = Self { folder };
+        made.issue("localhost");
+        made
+    }
+
+    /// Another of the same authority, for a client of that name: the certificate and its key.
+    pub fn client(&self, name: &str) -> (PathBuf, PathBuf) {
+        self.issue(name);
+        (self.file(name, "pem"), self.file(name, "key"))
+    }
+
+    fn issue(&self, name: &str) {
+        let request =
+            format!("req -newkey rsa:2048 -nodes -keyout {name}.key -out {name}.req -subj /CN={name}");
+        openssl(self.folder.path(), &request);
+        let signing = format!(
+            "x509 -req -in {name}.req -CA ca.pem -CAkey ca.key -CAcreateserial -out {name}.pem -days 2"
         );
-        openssl(
-            folder.path(),
-            "x509 -req -in req.pem -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 -extfile extensions",
-        );
-        Self { folder }
+        openssl(self.folder.path(), &format!("{signing} -extfile extensions"));
+    }
+
+    fn file(&self, name: &str, kind: &str) -> PathBuf {
+        self.folder.path().join(format!("{name}.{kind}"))
     }
 
     /// Of the authority.
     pub fn ca(&self) -> PathBuf {
-        self.folder.path().join("ca.pem")
+        self.file("ca", "pem")
     }
 
     /// For a server, or a client.
     pub fn certificate(&self) -> PathBuf {
-        self.folder.path().join("cert.pem")
+        self.file("localhost", "pem")
     }
 
     pub fn key(&self) -> PathBuf {
-        self.folder.path().join("key.pem")
+        self.file("localhost", "key")
     }
 }
 

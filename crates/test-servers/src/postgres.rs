@@ -57,20 +57,26 @@ impl Postgres {
 
     /// One that takes TCP connections with TLS alone.
     pub fn start_with_tls(certificates: &Certificates) -> Self {
-        Self::prepared(Sync::Off, Some(certificates))
+        Self::prepared(Sync::Off, Some((certificates, "trust")))
     }
 
-    fn prepared(sync: Sync, certificates: Option<&Certificates>) -> Self {
+    /// One that lets in by TCP who shows a certificate of the same authority that names the user.
+    pub fn start_asking_for_certificates(certificates: &Certificates) -> Self {
+        Self::prepared(Sync::Off, Some((certificates, "trust clientcert=verify-full")))
+    }
+
+    /// With TLS, also how it knows who comes.
+    fn prepared(sync: Sync, tls: Option<(&Certificates, &str)>) -> Self {
         let programs = programs();
         let folder = tempfile::Builder::new().prefix("switchyard-postgres-").tempdir().expect("a folder");
         if let Some((user, group)) = postgres_user() {
             chown(folder.path(), Some(user), Some(group)).expect("the folder is ours to give away");
         }
         init(&programs, folder.path());
-        if let Some(certificates) = certificates {
-            put_certificates(certificates, &folder.path().join("data"));
+        if let Some((certificates, rule)) = tls {
+            put_certificates(certificates, rule, &folder.path().join("data"));
         }
-        let tls = certificates.is_some();
+        let tls = tls.is_some();
         let mut server = Self { programs, folder, port: free_port(), sync, tls, keeper: None };
         server.launch();
         server
@@ -136,7 +142,7 @@ impl Postgres {
             command.args(["-c", setting]);
         }
         if self.tls {
-            command.args(["-c", "ssl=on"]);
+            command.args(["-c", "ssl=on", "-c", "ssl_ca_file=root.crt"]);
         }
         // A group of its own: Ctrl-C is for the tests, which then take the server with them.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -185,17 +191,22 @@ fn wait_until_ready(log: ChildStderr) -> Result<(), String> {
 }
 
 /// Where Postgres looks for them by itself. It wants its key to be its own.
-fn put_certificates(certificates: &Certificates, data: &Path) {
-    let (certificate, key) = (data.join("server.crt"), data.join("server.key"));
-    fs::copy(certificates.certificate(), &certificate).expect("a copy");
-    fs::copy(certificates.key(), &key).expect("a copy");
-    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("permissions");
-    if let Some((user, group)) = postgres_user() {
-        for file in [&certificate, &key] {
-            chown(file, Some(user), Some(group)).expect("the file is ours to give away");
+fn put_certificates(certificates: &Certificates, rule: &str, data: &Path) {
+    let key = data.join("server.key");
+    let files = [
+        (certificates.certificate(), data.join("server.crt")),
+        (certificates.key(), key.clone()),
+        (certificates.ca(), data.join("root.crt")),
+    ];
+    for (from, to) in &files {
+        fs::copy(from, to).expect("a copy");
+        if let Some((user, group)) = postgres_user() {
+            chown(to, Some(user), Some(group)).expect("the file is ours to give away");
         }
     }
-    fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all all trust\n").expect("a file");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("permissions");
+    let rules = format!("local all all trust\nhostssl all all all {rule}\n");
+    fs::write(data.join("pg_hba.conf"), rules).expect("a file");
 }
 
 fn init(programs: &Path, folder: &Path) {
