@@ -2,10 +2,9 @@
 //!
 //! A call alone goes by a [`Rail`]: a connection that the loop watches itself. Where there is none (yet), and while another
 //! call is on it or was lately, the runtime does the call on its thread: a loop that has much to do is glad of the help.
-//! The loop then
-//! watches one end of a socket pair: whoever has a result puts it into the queue and, if nobody did so before, writes a
-//! byte. The loop resolves all futures that have a result. So no other thread ever waits for
-//! the interpreter, and results that arrive together are handed over together. The other way is the same: what the loop
+//! The loop then watches one end of a socket pair: whoever has a result puts it into the queue and, if nobody did so
+//! before, writes a byte. The loop resolves all futures that have a result. So no other thread ever waits for the
+//! interpreter, and results that arrive together are handed over together. The other way is the same: what the loop
 //! begins in one turn is handed to the runtime together, at the end of the turn.
 
 use std::collections::HashMap;
