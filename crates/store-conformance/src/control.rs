@@ -1,9 +1,9 @@
 //! Pause, resume, cancel, patch, retry.
 
 use switchyard_core::ir::sketch::Sketch;
-use switchyard_core::run::{Patched, Refusal, Run, RunStatus, TaskOutcome};
-use switchyard_core::yard::{Command, Standing};
-use switchyard_core::{PatchId, Payload, RunId};
+use switchyard_core::run::{Accepted, Idempotency, Patched, Refusal, Run, RunStatus, TaskOutcome};
+use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, Standing};
+use switchyard_core::{Hash, PatchId, Payload, RunId};
 use switchyard_store::StoreError;
 
 use crate::place::{claim_of, failure};
@@ -15,6 +15,7 @@ pub async fn all(backend: &dyn Backend) {
     a_patch_adds_what_has_not_started(&backend.open().await).await;
     a_patch_keeps_its_hands_off_what_has_started(&backend.open().await).await;
     a_retry_repeats_what_failed(&backend.open().await).await;
+    a_run_that_is_retried_keeps_its_key(&backend.open().await).await;
     followers_hear_of_events(&backend.open().await).await;
     unknown_runs_are_said_to_be_unknown(&backend.open().await).await;
 }
@@ -116,6 +117,23 @@ async fn a_retry_repeats_what_failed(place: &Place) {
     place.succeed(&again).await;
     place.pass("n2").await;
     place.ended(run, RunStatus::Succeeded).await;
+}
+
+async fn a_run_that_is_retried_keeps_its_key(place: &Place) {
+    let sketch = Sketch::chain(1);
+    let accepted = Accepted {
+        idempotency: Some(Idempotency { key: "order-7".into(), body: Hash::of(b"a") }),
+        ..place.plain(&sketch).await
+    };
+    let run = place.start_as(accepted.clone()).await;
+    place.settle(&place.claim_node("n0").await, failure()).await;
+    place.ended(run, RunStatus::Failed).await;
+    place.hot.restore(vec![replayed(place, run, &sketch).await]).await.expect("restored");
+    place.hot.command(run, Command::Retry { by: "me".into() }).await.expect("retried");
+    // Longer than the key of a run that has ended is remembered.
+    place.clock.advance(2 * Limits::default().key_memory);
+    let again = place.hot.accept(NewRun { id: place.fresh_run(), accepted }).await;
+    assert_eq!(again, Ok(Acceptance::Existing(run)));
 }
 
 async fn followers_hear_of_events(place: &Place) {

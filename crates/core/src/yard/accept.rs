@@ -133,7 +133,9 @@ impl Yard {
 
     fn forget_old_keys(&mut self, now: Timestamp) {
         while self.keys_of_ended.front().is_some_and(|(until, _)| *until <= now) {
-            if let Some((_, key)) = self.keys_of_ended.pop_front() {
+            let Some((_, key)) = self.keys_of_ended.pop_front() else { return };
+            // A run that is tried again has its key again, until it ends once more.
+            if self.keys.get(&key).is_some_and(|(_, run)| !self.runs.contains_key(run)) {
                 self.keys.remove(&key);
             }
         }
