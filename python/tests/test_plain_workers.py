@@ -183,6 +183,28 @@ def test_the_contract_as_it_is_written(server: Server) -> None:
     assert server.letters() == []
 
 
+def test_what_was_done_is_undone(server: Server) -> None:
+    """A compensation is a task like any other: asked for with its input, and settled."""
+    undo = {"type": "function", "function": "cancel", "input": {"seat": "${{ nodes.book.output.seat }}"}}
+    book = {"type": "function", "function": "book", "compensate": undo}
+    pay = {"type": "function", "function": "pay", "needs": ["book"]}
+    run = server.submit({"name": "trip", "nodes": {"book": book, "pay": pay}})
+    for node, settled in [("book", {"output": {"seat": "7a"}}), ("pay", {"status": "failed", "error": "no money"})]:
+        entry, _ = server.read("reader")
+        server.push({"run_id": run, "node_id": node, "entry_id": entry, **settled})
+    entry, task = server.read("reader")
+    about = {"run_id": run, "node_id": task["node_id"], "entry_id": entry}
+    server.push({**about, "status": "started"})
+    answer = server.connection.blpop([f"task:{run}:{task['node_id']}:{entry}"], timeout=PATIENCE_S)
+    claimed = json.loads(answer[1])
+    assert (task["node_id"], claimed["input"]) == ("book/compensate", {"seat": "7a"}), claimed
+    server.push({**about, "claim": claimed["claim"], "output": None})
+    view = server.ended(run)
+    assert (view["status"], view["error"]["message"]) == ("failed", "no money"), view
+    assert "not_compensated" not in view["error"], view
+    assert server.letters() == []
+
+
 def test_signals_that_make_no_sense_are_dead_letters(server: Server) -> None:
     run = server.submit(ONE)
     server.read("reader")

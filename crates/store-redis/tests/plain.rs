@@ -161,6 +161,26 @@ async fn a_task_that_was_acknowledged_too_early_is_not_lost() {
 }
 
 #[tokio::test]
+async fn a_compensation_is_done_like_any_other_task() {
+    let mut place = Place::new();
+    let store = place.process().await;
+    let sketch = Sketch::new().node("book", &[]).with(|book| book.compensated = true).node("pay", &["book"]);
+    let run = place.start(&store, &sketch).await;
+    let failed = TaskOutcome::Failed(NodeError::permanent("broke", "no money"));
+    for (node, outcome) in [("book", done()), ("pay", failed), ("book/compensate", done())] {
+        let (entry, _, read) = place.read("plain").remove(0);
+        assert_eq!(read, node);
+        store.take_signals().await.expect("taken");
+        let about = about(run, node, Some(&entry));
+        let offered = offer(&store, &about).await;
+        assert!(store.settle_offer("signal", &about, &offered, &outcome).await.expect("settled"));
+    }
+    store.archived().await.expect("archived");
+    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    assert_eq!((record.status, &*record.error.expect("an error").code), (RunStatus::Failed, "broke"));
+}
+
+#[tokio::test]
 async fn what_our_own_workers_hold_is_left_to_their_leases() {
     let mut place = Place::new();
     let store = place.process().await;

@@ -110,7 +110,7 @@ impl PlainWorkers for RedisStore {
         }
         let stored = self.stored(found).await?;
         let run = &stored.berth.run;
-        let Some(ix) = run.ir.find(&about.node).filter(|ix| run.ir.node(*ix).role == Role::Step) else {
+        let Some(ix) = run.ir.find(&about.node).filter(|ix| run.ir.node(*ix).role != Role::Output) else {
             return Ok(Found::UnknownNode);
         };
         if run.node(ix).state == NodeState::Running {
