@@ -109,6 +109,7 @@ impl Yard {
         }
         let claimed = self.act(run, now, out, |run, changes| run.claim(ix, by.worker, now, changes));
         let task = claimed.flatten()?;
+        self.unqueue(run, ix);
         self.set_lease(&task, by.lease, now);
         Some(task)
     }

@@ -84,6 +84,16 @@ impl Yard {
         self.nudges.queues.push(name);
     }
 
+    /// Takes out the token of a node that somebody has taken by himself: were the node queued again, it would be valid
+    /// once more, at its old place.
+    pub(super) fn unqueue(&mut self, run: RunId, node: NodeIx) {
+        let Some(slot) = self.runs.get(&run) else { return };
+        let spec = slot.run.ir.node(node);
+        if let Some(queue) = self.queues.get_mut(&spec.queue) {
+            queue.bands[band(spec.priority)].retain(|token| (token.run, token.node) != (run, node));
+        }
+    }
+
     pub(super) fn is_valid(&self, token: &Token) -> bool {
         self.runs.get(&token.run).is_some_and(|slot| {
             slot.generation == token.generation

@@ -5,6 +5,7 @@
 
 mod checks;
 mod graphs;
+mod outcomes;
 mod world;
 
 use graphs::graph;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use switchyard_core::error::NodeError;
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::{DrawnOnError, Sketch};
 use switchyard_core::run::*;
@@ -13,6 +12,7 @@ use switchyard_core::yard::*;
 use switchyard_core::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp};
 
 use crate::checks;
+use crate::outcomes::{How, how};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
@@ -31,35 +31,6 @@ pub(crate) enum Op {
     Patch { run: u8, what: u8 },
     Retry { run: u8 },
     Restart,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum How {
-    Succeed,
-    Fail,
-    FailForGood,
-    Skip,
-    Sleep,
-    Ask,
-    Await,
-    Spawn(u8),
-    HandBack,
-    Cancelled,
-}
-
-fn how() -> impl Strategy<Value = How> {
-    prop_oneof![
-        6 => Just(How::Succeed),
-        2 => Just(How::Fail),
-        1 => Just(How::FailForGood),
-        1 => Just(How::Skip),
-        1 => Just(How::Sleep),
-        1 => Just(How::Ask),
-        1 => Just(How::Await),
-        1 => (0u8..4).prop_map(How::Spawn),
-        1 => Just(How::HandBack),
-        1 => Just(How::Cancelled),
-    ]
 }
 
 pub(crate) fn op() -> impl Strategy<Value = Op> {
@@ -219,7 +190,7 @@ impl World {
         }
         let place = usize::from(which) % self.held.len();
         let claim = self.held.swap_remove(place);
-        let outcome = self.outcome(how);
+        let outcome = how.outcome(self.now, &mut self.counter);
         self.yard.settle(Settlement { claim: claim.clone(), outcome }, self.now, out);
         self.settled.push(claim);
     }
@@ -230,7 +201,7 @@ impl World {
             return;
         }
         let claim = self.settled[usize::from(which) % self.settled.len()].clone();
-        let outcome = self.outcome(how);
+        let outcome = how.outcome(self.now, &mut self.counter);
         let answer = self.yard.settle(Settlement { claim, outcome }, self.now, out);
         assert_ne!(answer, Settled::Applied, "a second settlement was applied");
         assert!(out.is_empty(), "a second settlement changed something: {out:?}");
@@ -246,44 +217,6 @@ impl World {
         let answer = self.yard.progress(claim, progress, self.now, out).expect("within the bounds");
         assert_eq!(answer == Settled::Applied, !out.is_empty());
         assert!(!stale || out.is_empty(), "a settled claim said something: {out:?}");
-    }
-
-    fn outcome(&mut self, how: How) -> TaskOutcome {
-        let later = self.now.plus(Duration::from_secs(20));
-        match how {
-            How::Succeed => TaskOutcome::Succeeded(Payload::null()),
-            How::Fail => TaskOutcome::Failed(NodeError::retryable("oops", "it failed")),
-            How::FailForGood => TaskOutcome::Failed(NodeError::permanent("oops", "it failed")),
-            How::Skip => TaskOutcome::Skipped(SkipReason::Condition),
-            How::Sleep => TaskOutcome::Waiting(WaitFor::Timer { until: later }),
-            How::Ask => TaskOutcome::Waiting(WaitFor::Approval(Box::new(ApprovalRequest {
-                approval: ApprovalId::new(format!("appr_{}", self.fresh())),
-                approver: None,
-                prompt: None,
-                payload: Payload::null(),
-                timeout_at: self.counter.is_multiple_of(2).then_some(later),
-                on_timeout: ApprovalTimeout::Reject,
-            }))),
-            How::Await => TaskOutcome::Waiting(WaitFor::Signal {
-                name: "go".into(),
-                timeout_at: self.counter.is_multiple_of(2).then_some(later),
-                on_timeout: SignalTimeout::Continue,
-            }),
-            How::Spawn(children) => {
-                let children =
-                    (0..children).map(|_| ChildSpec { run: self.fresh_run(), input: Payload::null() });
-                TaskOutcome::Waiting(WaitFor::Children(Box::new(ChildrenPlan {
-                    workflow: "child".into(),
-                    children: children.collect(),
-                    definition: Sketch::chain(2).ir().hash,
-                    concurrency: 2,
-                    stop_on_failure: self.counter.is_multiple_of(2),
-                    timeout_at: self.counter.is_multiple_of(3).then_some(later),
-                })))
-            }
-            How::HandBack => TaskOutcome::HandedBack,
-            How::Cancelled => TaskOutcome::Cancelled,
-        }
     }
 
     fn command(&mut self, run: u8, command: Command, out: &mut Vec<Event>) {
@@ -391,7 +324,7 @@ impl World {
             self.settled.append(&mut self.held);
             self.act(&Op::Claim { max: 200 });
             while !self.held.is_empty() {
-                self.act(&Op::Settle { which: 0, how: How::Succeed });
+                self.act(&Op::Settle { which: 0, how: How::Succeed(0) });
             }
             while !self.approvals.is_empty() {
                 self.act(&Op::Decide { approve: true });

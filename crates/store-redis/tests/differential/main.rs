@@ -3,11 +3,15 @@
 #[path = "../../../core/tests/histories/graphs.rs"]
 mod graphs;
 mod ops;
+#[path = "../../../core/tests/histories/outcomes.rs"]
+mod outcomes;
+mod plain;
 mod world;
 
 use graphs::graph;
-use ops::op;
+use ops::{Op, op, op_with_readers};
 use proptest::prelude::*;
+use switchyard_core::ir::sketch::Sketch;
 use switchyard_test_servers::redis::Redis;
 use world::World;
 
@@ -19,15 +23,30 @@ proptest! {
         graphs in prop::collection::vec(graph(), 1..4),
         ops in prop::collection::vec(op(), 1..100),
     ) {
-        tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
-            let mut world = World::new(server(), graphs).await;
-            for op in &ops {
-                let done = tokio::time::timeout(std::time::Duration::from_secs(20), world.act(op)).await;
-                assert!(done.is_ok(), "{op:?} does not come to an end");
-            }
-            world.compare_histories().await;
-        });
+        live(&["memory", "redis"], graphs, &ops);
     }
+
+    #[test]
+    fn readers_of_streams_get_what_the_core_gives_by_name(
+        graphs in prop::collection::vec(graph(), 1..4),
+        ops in prop::collection::vec(op_with_readers(), 1..100),
+    ) {
+        live(&["redis"], graphs, &ops);
+    }
+}
+
+fn live(stores: &[&'static str], graphs: Vec<Sketch>, ops: &[Op]) {
+    tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
+        // One history at a time has the server.
+        static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+        let _turn = TURN.lock().await;
+        let mut world = World::new(server(), stores, graphs).await;
+        for op in ops {
+            let done = tokio::time::timeout(std::time::Duration::from_secs(20), world.act(op)).await;
+            assert!(done.is_ok(), "{op:?} does not come to an end");
+        }
+        world.compare_histories().await;
+    });
 }
 
 /// Its own server: it is flushed between cases, and within them.

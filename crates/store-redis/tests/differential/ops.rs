@@ -2,51 +2,91 @@
 
 use proptest::prelude::*;
 
+use crate::outcomes::{How, how};
+
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    Accept { graph: u8, key: Option<u8>, once: Option<u8>, deadline: bool },
-    Claim { max: u8, which: u8 },
-    Settle { which: Vec<(u8, How)>, claim: u8 },
-    SettleAgain { which: u8, how: How },
-    Heartbeat { which: u8 },
-    Say { which: u8, chunks: u8 },
-    Pass { seconds: u16 },
-    Cancel { run: u8, compensate: bool },
-    Pause { run: u8 },
-    Resume { run: u8 },
-    Signal { run: u8 },
-    Decide { approve: bool },
-    Patch { run: u8, what: u8 },
-    Retry { run: u8 },
+    Accept {
+        graph: u8,
+        key: Option<u8>,
+        once: Option<u8>,
+        deadline: bool,
+    },
+    Claim {
+        max: u8,
+        which: u8,
+    },
+    Settle {
+        which: Vec<(u8, How)>,
+        claim: u8,
+    },
+    SettleAgain {
+        which: u8,
+        how: How,
+    },
+    Heartbeat {
+        which: u8,
+    },
+    Say {
+        which: u8,
+        chunks: u8,
+    },
+    Pass {
+        seconds: u16,
+    },
+    Cancel {
+        run: u8,
+        compensate: bool,
+    },
+    Pause {
+        run: u8,
+    },
+    Resume {
+        run: u8,
+    },
+    Signal {
+        run: u8,
+    },
+    Decide {
+        approve: bool,
+    },
+    Patch {
+        run: u8,
+        what: u8,
+    },
+    Retry {
+        run: u8,
+    },
     Restart,
+    /// By somebody who reads the streams himself.
+    Read {
+        stream: u8,
+        said: Said,
+    },
 }
 
+/// About a task that was read from its stream.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum How {
-    Succeed(u8),
-    Fail,
-    FailForGood,
-    Skip,
-    Sleep,
-    Ask,
-    Await,
-    Spawn(u8),
-    HandBack,
-    Cancelled,
+pub(crate) enum Said {
+    Started,
+    /// Plain workers succeed or fail: the rest is for those who speak to a store.
+    Ended(How),
+    /// Until it is taken back.
+    Nothing,
 }
 
-fn how() -> impl Strategy<Value = How> {
+/// Of a store that has streams to read.
+pub(crate) fn op_with_readers() -> impl Strategy<Value = Op> {
+    let said = prop_oneof![
+        2 => Just(Said::Started),
+        2 => any::<u8>().prop_map(|n| Said::Ended(How::Succeed(n))),
+        1 => Just(Said::Ended(How::Fail)),
+        1 => Just(Said::Ended(How::FailForGood)),
+        1 => Just(Said::Nothing),
+    ];
     prop_oneof![
-        9 => any::<u8>().prop_map(How::Succeed),
-        2 => Just(How::Fail),
-        1 => Just(How::FailForGood),
-        1 => Just(How::Skip),
-        1 => Just(How::Sleep),
-        1 => Just(How::Ask),
-        1 => Just(How::Await),
-        1 => (0u8..4).prop_map(How::Spawn),
-        2 => Just(How::HandBack),
-        1 => Just(How::Cancelled),
+        4 => op(),
+        1 => (any::<u8>(), said).prop_map(|(stream, said)| Op::Read { stream, said }),
     ]
 }
 

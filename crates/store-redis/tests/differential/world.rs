@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive::DataFolder;
-use switchyard_core::error::NodeError;
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::*;
@@ -18,24 +17,27 @@ use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::redis::Redis;
 use tempfile::TempDir;
 
-use crate::ops::{How, Op};
+use crate::ops::Op;
+use crate::outcomes::How;
+use crate::plain::Plain;
 
-const LEASE: Duration = Duration::from_secs(30);
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 pub(crate) struct World {
-    server: &'static Redis,
-    yard: Yard,
+    pub(crate) server: &'static Redis,
+    pub(crate) yard: Yard,
     stores: Vec<Side>,
+    pub(crate) plain: Plain,
     clock: ManualClock,
     histories: HashMap<RunId, Vec<Event>>,
     irs: HashMap<Hash, Arc<Ir>>,
     order: Vec<RunId>,
     graphs: Vec<Sketch>,
     drawn: HashMap<RunId, Sketch>,
-    held: Vec<ClaimRef>,
-    settled: Vec<ClaimRef>,
+    pub(crate) held: Vec<ClaimRef>,
+    pub(crate) settled: Vec<ClaimRef>,
     approvals: Vec<ApprovalId>,
-    counter: u64,
+    pub(crate) counter: u64,
 }
 
 /// A store with an archive of its own.
@@ -58,11 +60,12 @@ fn archive() -> (Arc<dyn Archive>, TempDir) {
 }
 
 impl World {
-    pub(crate) async fn new(server: &'static Redis, graphs: Vec<Sketch>) -> Self {
+    pub(crate) async fn new(server: &'static Redis, stores: &[&'static str], graphs: Vec<Sketch>) -> Self {
         let mut world = Self {
             server,
             yard: Yard::new(Limits::default()),
             stores: Vec::new(),
+            plain: None,
             clock: ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000)),
             histories: HashMap::new(),
             irs: HashMap::new(),
@@ -74,7 +77,7 @@ impl World {
             approvals: Vec::new(),
             counter: 0,
         };
-        for name in ["memory", "redis"] {
+        for &name in stores {
             let (archive, folder) = archive();
             let hot = world.open(name, archive.clone()).await;
             world.stores.push(Side { name, hot, archive, _folder: folder });
@@ -87,7 +90,7 @@ impl World {
         world
     }
 
-    async fn open(&self, name: &str, archive: Arc<dyn Archive>) -> Arc<dyn HotStore> {
+    async fn open(&mut self, name: &str, archive: Arc<dyn Archive>) -> Arc<dyn HotStore> {
         let clock = Arc::new(self.clock.clone());
         if name == "memory" {
             return Arc::new(MemoryStore::new(archive, clock, Limits::default()));
@@ -96,7 +99,9 @@ impl World {
         let mut connection = client.get_connection().expect("Redis answers");
         redis::cmd("FLUSHALL").exec(&mut connection).expect("flushed");
         let settings = RedisSettings { clock: Some(clock), ..RedisSettings::new(self.server.url()) };
-        Arc::new(RedisStore::open(settings, archive).await.expect("Redis answers"))
+        let store = Arc::new(RedisStore::open(settings, archive).await.expect("Redis answers"));
+        self.plain = Some(store.clone());
+        store
     }
 
     async fn learn(&mut self, ir: Arc<Ir>) {
@@ -107,7 +112,7 @@ impl World {
         self.yard.learn(ir);
     }
 
-    fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
@@ -187,7 +192,7 @@ impl World {
                     return;
                 }
                 let claim = self.settled[usize::from(*which) % self.settled.len()].clone();
-                let outcome = self.outcome(*how);
+                let outcome = how.outcome(self.now(), &mut self.counter);
                 self.step(vec![Settlement { claim, outcome }], want(0, 0), out).await;
             }
             Op::Heartbeat { which } => self.heartbeat(*which).await,
@@ -207,6 +212,7 @@ impl World {
             Op::Patch { run, what } => self.patch(*run, *what, out).await,
             Op::Retry { run } => self.retry(*run, out).await,
             Op::Restart => self.restart(out).await,
+            Op::Read { stream, said } => self.read_task(*stream, *said, out).await,
         }
     }
 
@@ -259,10 +265,10 @@ impl World {
             let place = usize::from(*which) % self.held.len();
             let claim = self.held.swap_remove(place);
             self.settled.push(claim.clone());
-            let outcome = self.outcome(*how);
+            let outcome = how.outcome(self.now(), &mut self.counter);
             settlements.push(Settlement { claim: claim.clone(), outcome });
             if which % 16 == 0 {
-                let outcome = self.outcome(How::Succeed(1));
+                let outcome = How::Succeed(1).outcome(self.now(), &mut self.counter);
                 settlements.push(Settlement { claim, outcome });
             }
         }
@@ -423,8 +429,8 @@ impl World {
             self.yard.learn(ir.clone());
         }
         for i in 0..self.stores.len() {
-            let side = &self.stores[i];
-            let hot = self.open(side.name, side.archive.clone()).await;
+            let (name, archive) = (self.stores[i].name, self.stores[i].archive.clone());
+            let hot = self.open(name, archive).await;
             for ir in self.irs.values() {
                 hot.learn(ir.clone()).await.expect("learnt");
             }
@@ -438,44 +444,6 @@ impl World {
         .await;
         self.settled.append(&mut self.held);
     }
-
-    fn outcome(&mut self, how: How) -> TaskOutcome {
-        let later = self.now().plus(Duration::from_secs(20));
-        match how {
-            How::Succeed(n) => TaskOutcome::Succeeded(Payload::from_value(&serde_json::json!({"n": n}))),
-            How::Fail => TaskOutcome::Failed(NodeError::retryable("oops", "it failed")),
-            How::FailForGood => TaskOutcome::Failed(NodeError::permanent("oops", "it \"failed\"")),
-            How::Skip => TaskOutcome::Skipped(SkipReason::Condition),
-            How::Sleep => TaskOutcome::Waiting(WaitFor::Timer { until: later }),
-            How::Ask => TaskOutcome::Waiting(WaitFor::Approval(Box::new(ApprovalRequest {
-                approval: ApprovalId::new(format!("appr_{}", self.fresh())),
-                approver: None,
-                prompt: None,
-                payload: Payload::null(),
-                timeout_at: self.counter.is_multiple_of(2).then_some(later),
-                on_timeout: ApprovalTimeout::Reject,
-            }))),
-            How::Await => TaskOutcome::Waiting(WaitFor::Signal {
-                name: "go".into(),
-                timeout_at: self.counter.is_multiple_of(2).then_some(later),
-                on_timeout: SignalTimeout::Continue,
-            }),
-            How::Spawn(children) => {
-                let children =
-                    (0..children).map(|_| ChildSpec { run: self.fresh_run(), input: Payload::null() });
-                TaskOutcome::Waiting(WaitFor::Children(Box::new(ChildrenPlan {
-                    workflow: "child".into(),
-                    children: children.collect(),
-                    definition: Sketch::chain(2).ir().hash,
-                    concurrency: 2,
-                    stop_on_failure: self.counter.is_multiple_of(2),
-                    timeout_at: self.counter.is_multiple_of(3).then_some(later),
-                })))
-            }
-            How::HandBack => TaskOutcome::HandedBack,
-            How::Cancelled => TaskOutcome::Cancelled,
-        }
-    }
 }
 
 fn want(max: u8, which: u8) -> Want {
@@ -488,6 +456,6 @@ fn want(max: u8, which: u8) -> Want {
     Want { worker: "w \"1\"".into(), queues, max: usize::from(max), lease: Some(LEASE) }
 }
 
-fn claim_of(task: &Task) -> ClaimRef {
+pub(crate) fn claim_of(task: &Task) -> ClaimRef {
     ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim }
 }
