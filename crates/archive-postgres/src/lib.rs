@@ -1,6 +1,7 @@
 //! History for good, in Postgres: what any number of processes share.
 //!
 //! - [`Target`]: which server, which schema, and how to reach it
+//! - [`away`]: whether anybody is there at all
 //! - [`migrate`]: makes the tables, or brings them up to date; [`remove`] takes all of it away
 //! - [`PostgresArchive`]: events and their projections; appends that wait share one commit
 //! - [`PostgresCas`]: payloads too large for an event, a row each
@@ -8,6 +9,7 @@
 //! Nothing here decides what happens to a run: it keeps what it is told, in order, and gives it back.
 
 mod archive;
+mod away;
 mod cas;
 mod error;
 mod migrations;
@@ -17,6 +19,7 @@ mod text;
 mod tls;
 
 pub use archive::{Options, PostgresArchive};
+pub use away::away;
 pub use cas::PostgresCas;
 pub use migrations::{examine, migrate, remove};
 pub use target::{InvalidTarget, Target};

@@ -23,6 +23,7 @@ mod settings;
 mod sidecar;
 mod station;
 mod store;
+mod waiting;
 
 use std::process::ExitCode;
 

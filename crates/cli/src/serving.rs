@@ -14,6 +14,7 @@ use crate::settings::Settings;
 use crate::sidecar;
 use crate::station::{self, Part, Station};
 use crate::store;
+use crate::waiting;
 
 /// Serves, with whatever else is this process's part, until Ctrl-C or SIGTERM.
 pub(crate) async fn serve_until_stopped(
@@ -26,7 +27,7 @@ pub(crate) async fn serve_until_stopped(
     let mut signals = Signals::listen()?;
     let listener = bind(settings.listen, "--listen ADDRESS").await?;
     let address = listener.local_addr().unwrap_or(settings.listen);
-    let station = Station::open(settings, part).await?;
+    let station = signals.unless_sent(Station::open(settings, part)).await?;
     drive::tell_damaged(station.recovered());
     drive::tell_others(station.recovered().runs);
     let mut trouble = station.work();
@@ -74,6 +75,7 @@ async fn refuse_strangers(settings: &Settings, no_auth: bool) -> Result<(), Fail
         let why = format!("{listen} can be reached from other machines: --no-auth is for loopback addresses");
         return Err(Failure::usage(why));
     }
+    waiting::for_stores(settings).await?;
     let live = match station::keys(settings).await? {
         Some(keys) => keys.any_live().await?,
         None => settings.data.exists() && store::existing_keys(settings)?.any_live().await?,

@@ -19,6 +19,7 @@ use crate::errors::Failure;
 use crate::observe;
 use crate::settings::Settings;
 use crate::store;
+use crate::waiting;
 
 /// An open pair of stores.
 #[derive(Debug)]
@@ -106,10 +107,7 @@ impl Station {
 
 async fn open_shared(settings: &Settings, redis: RedisSettings, part: Part) -> Result<Distributed, Failure> {
     let archive = match postgres(settings)? {
-        Some(target) => {
-            migrate(&target).await?;
-            ArchiveAt::Postgres(Box::new(target))
-        }
+        Some(target) => ArchiveAt::Postgres(Box::new(target)),
         None if part == Part::All => ArchiveAt::Folder(settings.data.clone()),
         None => {
             return Err(Failure::usage(
@@ -131,6 +129,10 @@ async fn open_shared(settings: &Settings, redis: RedisSettings, part: Part) -> R
         plain: PlainSettings { lease: settings.plain_lease },
         observe: observe::observe(settings)?,
     };
+    waiting::for_stores(settings).await?;
+    if let ArchiveAt::Postgres(target) = &options.archive {
+        migrate(target).await?;
+    }
     Ok(Distributed::open(options).await?)
 }
 

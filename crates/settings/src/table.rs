@@ -89,6 +89,16 @@ settings! {
         secret: true
     };
 
+    /// How long `up`, `api` and `worker` wait at their start for a Redis and a Postgres that cannot be reached, before they
+    /// end with an error; `0s`: not at all. One that can be reached and refuses, such as a password, is not waited for.
+    /// Later on they wait for as long as it takes.
+    stores_wait: Duration = {
+        key: "stores.wait",
+        env: "SWITCHYARD_STORES_WAIT",
+        default: Some("30s"),
+        max: Some("1h")
+    };
+
     /// Where large payloads are kept, if Redis is used: `postgres` (with the history), `s3://bucket/prefix`, or
     /// `file:///folder` on a disk that every process sees. If not given, with the history.
     ///

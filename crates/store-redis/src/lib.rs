@@ -12,6 +12,7 @@
 
 mod accept;
 mod address;
+mod away;
 mod client;
 mod graphs;
 mod keys;
@@ -33,6 +34,7 @@ mod task;
 mod tidy;
 mod trouble;
 
+pub use away::away;
 pub use keys::Keys;
 pub use oversee::{
     CleanedUp, CleanupPolicy, Consumer, Ghost, Left, LivePods, LongPending, Lookout, Overseer, Pass, Pending,

@@ -10,7 +10,7 @@ use switchyard_core::run::{Accepted, ClaimRef, Concurrency, Settlement, TaskOutc
 use switchyard_core::yard::{Command, NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{HotStore, StoreError};
-use switchyard_store_redis::{RedisSettings, RedisStore};
+use switchyard_store_redis::{RedisSettings, RedisStore, away};
 use switchyard_test_servers::certificates::Certificates;
 use switchyard_test_servers::free_port;
 use switchyard_test_servers::redis::Redis;
@@ -97,8 +97,12 @@ async fn tls_with_an_authority_of_ones_own() {
     works(&with_ca.replace("localhost", "127.0.0.1"), "").await.expect("it works");
     let error = works(&url, "").await.expect_err("nobody knows that authority").to_string();
     assert!(error.contains("does not answer") && error.to_lowercase().contains("certificate"), "{error}");
-    let other = format!("{url}?ssl_ca_certs={}", shown(&Certificates::make().ca()));
+    let strangers = Certificates::make();
+    let other = format!("{url}?ssl_ca_certs={}", shown(&strangers.ca()));
     works(&other, "").await.expect_err("that is another authority");
+    assert_eq!(away(&other).await, None, "it will not be trusted later either");
+    let nobody = format!("rediss://localhost:{}", free_port());
+    assert!(away(&nobody).await.is_some_and(|why| why.to_string().contains("does not answer")));
     let error = works(&with_ca.replace("rediss", "redis"), "").await.expect_err("no TLS, no certificates");
     assert!(error.to_string().contains("certificates are for rediss:// URLs"), "{error}");
 }

@@ -33,7 +33,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn execute(settings: &Settings) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
-    let station = Station::open(settings, Part::Working).await?;
+    let station = signals.unless_sent(Station::open(settings, Part::Working)).await?;
     let health = match settings.metrics_listen {
         Some(listen) => Some(serving::bind(listen, "metrics.listen").await?),
         None => None,

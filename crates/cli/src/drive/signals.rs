@@ -20,6 +20,17 @@ impl Signals {
         })
     }
 
+    /// What this comes to; it is given up as soon as somebody says stop.
+    pub(crate) async fn unless_sent<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            done = work => done,
+            exit = self.next() => Err(Failure::silent(exit)),
+        }
+    }
+
     pub(crate) async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,

@@ -20,3 +20,4 @@ mod schedules;
 mod store;
 mod through_server;
 mod up;
+mod waiting;

@@ -1,0 +1,53 @@
+//! Stores that are started together with this process, and are not there yet.
+
+use std::time::Duration;
+
+use switchyard_store::StoreError;
+use tokio::time::{Instant, sleep};
+
+use crate::errors::Failure;
+use crate::output;
+use crate::settings::Settings;
+use crate::station;
+
+/// How often they are looked for.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// Returns when the Redis and the Postgres that are set can be reached; after `stores.wait`, why they cannot. What else
+/// is wrong with them is for whoever opens them.
+pub(crate) async fn for_stores(settings: &Settings) -> Result<(), Failure> {
+    let wait = Wait { max: settings.stores_wait, until: Instant::now() + settings.stores_wait };
+    if let Some(target) = station::postgres(settings)? {
+        wait.while_away(async || switchyard_archive_postgres::away(&target).await).await?;
+    }
+    if let Some(url) = &settings.redis {
+        wait.while_away(async || switchyard_store_redis::away(url.reveal()).await).await?;
+    }
+    Ok(())
+}
+
+struct Wait {
+    max: Duration,
+    until: Instant,
+}
+
+impl Wait {
+    async fn while_away(&self, away: impl AsyncFn() -> Option<StoreError>) -> Result<(), Failure> {
+        let mut is_told = false;
+        while let Some(error) = away().await {
+            if Instant::now() >= self.until {
+                return Err(Failure::from(error).hint(self.advice()));
+            }
+            if !is_told {
+                output::tell(&format!("{error}; waiting for it, {} s at most", self.max.as_secs_f64()));
+            }
+            is_told = true;
+            sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
+    }
+
+    fn advice(&self) -> String {
+        format!("it did not come within {} s; `stores.wait` is how long to wait", self.max.as_secs_f64())
+    }
+}

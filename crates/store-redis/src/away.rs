@@ -1,0 +1,30 @@
+//! Whether anybody is there at all: for those who start together with their Redis.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+
+use redis::RedisError;
+use switchyard_store::StoreError;
+
+use crate::address;
+use crate::link::Link;
+use crate::trouble::Trouble;
+
+/// Why nobody can be reached at that address, which may pass. `None` if somebody answers, be it with a refusal, or if
+/// it is no address: whoever opens the store says what is wrong.
+pub async fn away(url: &str) -> Option<StoreError> {
+    let (client, place) = address::client(url).ok()?;
+    let link = Link::new(client, place, Arc::default());
+    let error = link.connection().await.err()?;
+    let trouble = Trouble::of(&error);
+    let is_away = trouble == Trouble::Unreachable && !is_about_trust(&error);
+    is_away.then(|| trouble.told(link.place(), &error))
+}
+
+/// TLS that one of the two does not trust is an error of input and output as well, and does not pass.
+fn is_about_trust(error: &RedisError) -> bool {
+    let shared = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+    let io = shared.and_then(|error| error.downcast_ref::<io::Error>());
+    io.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
+}
