@@ -11,7 +11,7 @@ use std::time::Duration;
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{RunId, Timestamp};
 use switchyard_observe::Once;
-use switchyard_store::{StoreError, Unarchived};
+use switchyard_store::{StoreError, Unarchived, news};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -96,6 +96,8 @@ impl RedisStore {
                 continue;
             }
             let took = begun.elapsed();
+            // Those who follow here need not wait until Redis has passed it on.
+            self.waiters.tell(&news(&events));
             let done = read < batch;
             if !self.shipped(fence, &last, &entries, done).await? {
                 return Ok(Shipped::NotOurTurn);
