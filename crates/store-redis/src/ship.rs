@@ -26,6 +26,8 @@ const RENEW_EVERY: Duration = Duration::from_secs(1);
 const BATCH: usize = 200;
 /// How long a waiting shipper sleeps at most, and one whose turn it is not.
 const IDLE: Duration = Duration::from_secs(1);
+/// How long what nobody waits for may gather. Archived one by one, steps would be slowed down by being archived.
+const GATHER: Duration = Duration::from_millis(2);
 /// How long to wait for another shipper until giving up.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -262,7 +264,7 @@ impl RedisStore {
                 Ok(Shipped::Events(_)) => {
                     trouble.is_over();
                     tokio::select! {
-                        failed = self.until_more(&mut waiting) => failed,
+                        failed = self.until_worthwhile(&mut waiting) => failed,
                         () = stop.cancelled() => false,
                     }
                 }
@@ -292,6 +294,16 @@ impl RedisStore {
         }
         let _turn = self.shipping.lock().await;
         self.leave_shipping().await;
+    }
+
+    /// Waits until there is something in the outbox, and a moment for more of it unless somebody may be waiting for it.
+    /// Whether that failed.
+    async fn until_worthwhile(&self, waiting: &mut Option<redis::aio::MultiplexedConnection>) -> bool {
+        let failed = self.until_more(waiting).await;
+        if !failed {
+            let _ = tokio::time::timeout(GATHER, self.urgent.notified()).await;
+        }
+        failed
     }
 
     /// Waits until there is something in the outbox, a while at most. Whether that failed.
