@@ -8,7 +8,7 @@ use serde_json::Value;
 use switchyard_core::NodeError;
 use switchyard_runtime::{Handler, HandlerContext, Handlers};
 
-use crate::redis::with_ping;
+use crate::redis::Pings;
 use crate::report::Figures;
 use crate::yard::BenchYard;
 use crate::{Args, programs};
@@ -42,16 +42,22 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     let yard = BenchYard::open(args, handlers).await?;
     let program = programs::chain(args.latency_steps, "tick")?;
     yard.work();
-    let mut steps = Vec::new();
-    let mut runs = Vec::new();
+    let (mut steps, mut runs) = (Vec::new(), Vec::new());
+    let mut pings = match yard.place() {
+        Some(place) => Some(Pings::at(place).await?),
+        None => None,
+    };
     for _ in 0..args.latency_runs {
         runs.extend(yard.complete(&program, 1, 1).await?);
         steps.extend(tick.take_steps());
+        if let Some(so_far) = pings {
+            pings = Some(so_far.some_more().await?);
+        }
     }
     yard.check_succeeded(args.latency_runs).await?;
     let mut figures = Figures::default().with_times("step", &steps).with_times("run", &runs);
-    if let Some(place) = yard.place() {
-        figures = with_ping(figures, place).await?;
+    if let Some(pings) = pings {
+        figures = pings.beside(figures);
     }
     yard.close().await?;
     Ok(figures)

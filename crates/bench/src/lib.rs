@@ -87,7 +87,7 @@ pub struct Args {
     pub slots: usize,
 
     /// chain: number of runs
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 3_000)]
     pub chain_runs: usize,
     /// chain: steps of each run
     #[arg(long, default_value_t = 10)]
@@ -97,7 +97,7 @@ pub struct Args {
     pub chain_in_flight: usize,
 
     /// latency: number of runs
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 100)]
     pub latency_runs: usize,
     /// latency: steps of each run
     #[arg(long, default_value_t = 10)]

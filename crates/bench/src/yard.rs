@@ -64,27 +64,27 @@ impl BenchYard {
     }
 
     pub(crate) async fn submit(&self, program: &Arc<Program>) -> anyhow::Result<RunId> {
-        let submission = Submission::new(program.clone(), Value::Null);
-        Ok(self.engine().submit(submission).await?.run())
+        submit(self.engine(), program).await
     }
 
-    /// Submits runs and waits for their ends, so many at once.
+    /// Submits runs and waits for their ends, so many at once. As a task of the runtime, like the connections of a server.
     pub(crate) async fn complete(
         &self,
         program: &Arc<Program>,
         runs: usize,
         in_flight: usize,
     ) -> anyhow::Result<Vec<Duration>> {
-        stream::iter(0..runs)
-            .map(|_| async {
+        let (engine, program) = (self.engine().clone(), program.clone());
+        let completing = async move {
+            let complete = |_| async {
                 let begun = std::time::Instant::now();
-                let run = self.submit(program).await?;
-                self.engine().wait_for_end(run).await?;
+                let run = submit(&engine, &program).await?;
+                engine.wait_for_end(run).await?;
                 anyhow::Ok(begun.elapsed())
-            })
-            .buffer_unordered(in_flight.max(1))
-            .try_collect()
-            .await
+            };
+            stream::iter(0..runs).map(complete).buffer_unordered(in_flight.max(1)).try_collect().await
+        };
+        tokio::spawn(completing).await?
     }
 
     /// A benchmark whose runs fail measures nothing.
@@ -112,6 +112,10 @@ impl BenchYard {
         }
         Ok(())
     }
+}
+
+async fn submit(engine: &Engine, program: &Arc<Program>) -> anyhow::Result<RunId> {
+    Ok(engine.submit(Submission::new(program.clone(), Value::Null)).await?.run())
 }
 
 /// A new folder for each round, on the disk that is to be measured.

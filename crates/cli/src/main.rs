@@ -31,6 +31,10 @@ use clap::{CommandFactory, FromArgMatches};
 
 use settings::Settings;
 
+/// Much of a step is many small things that live for a moment.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let matches = cli::Cli::command().get_matches();
     let cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());

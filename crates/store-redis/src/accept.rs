@@ -72,6 +72,7 @@ impl RedisStore {
             gates: new.accepted.concurrency.iter().map(|concurrency| concurrency.key.clone()).collect(),
             graphs: [new.accepted.definition].into(),
             archived: Some(id),
+            absent_at: new.accepted.concurrency.is_none().then_some(now),
             ..Touch::run(id)
         };
         let accept = |yard: &mut Yard, _, out: &mut Vec<Event>| yard.accept(new.clone(), now, out);

@@ -21,24 +21,35 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(500);
 /// Whoever waits looks by himself after this long: what is published is lost if a connection breaks unnoticed.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
+/// Runs that are subscribed to, or left, with one command.
+const AT_ONCE: usize = 1_000;
+
 /// Who waits in this process, and for what.
 #[derive(Debug)]
 pub(crate) struct Waiters {
     pub(crate) timers: Notify,
     idle: IdleWorkers,
     followers: Followers,
-    newly_followed: mpsc::UnboundedSender<RunId>,
-    asked: parking_lot::Mutex<Option<mpsc::UnboundedReceiver<RunId>>>,
+    ask: mpsc::UnboundedSender<Asked>,
+    asked: parking_lot::Mutex<Option<mpsc::UnboundedReceiver<Asked>>>,
+}
+
+/// What the listener is to do about a run.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Follow(RunId),
+    /// It has ended: nothing more will be said about it.
+    Leave(RunId),
 }
 
 impl Default for Waiters {
     fn default() -> Self {
-        let (newly_followed, asked) = mpsc::unbounded_channel();
+        let (ask, asked) = mpsc::unbounded_channel();
         Self {
             timers: Notify::new(),
             idle: IdleWorkers::default(),
             followers: Followers::default(),
-            newly_followed,
+            ask,
             asked: parking_lot::Mutex::new(Some(asked)),
         }
     }
@@ -47,9 +58,18 @@ impl Default for Waiters {
 impl Waiters {
     pub(crate) fn follow(&self, run: RunId) -> watch::Receiver<Change> {
         let receiver = self.followers.follow(run);
-        // The listener lives as long as the store.
-        let _ = self.newly_followed.send(run);
+        self.ask(Asked::Follow(run));
         receiver
+    }
+
+    /// Tells those in this process. Whatever it is, the archive has it.
+    pub(crate) fn tell(&self, news: &[(RunId, Change)]) {
+        self.followers.tell(news);
+    }
+
+    fn ask(&self, what: Asked) {
+        // The listener lives as long as the store.
+        let _ = self.ask.send(what);
     }
 }
 
@@ -86,43 +106,63 @@ impl Listener {
     }
 
     /// Listens until the connection breaks.
-    async fn listen(&self, asked: &mut mpsc::UnboundedReceiver<RunId>) -> Result<(), StoreError> {
-        let (mut sink, mut published) = self.client.listen().await?.split();
-        let unavailable = |error: redis::RedisError| StoreError::unavailable(error);
-        sink.subscribe(self.keys.wake()).await.map_err(unavailable)?;
-        let mut followed = HashSet::new();
-        for run in self.waiters.followers.followed() {
-            self.subscribe(run, &mut followed, &mut sink).await?;
-        }
+    async fn listen(&self, asked: &mut mpsc::UnboundedReceiver<Asked>) -> Result<(), StoreError> {
+        let (mut sink, published) = self.client.listen().await?.split();
+        sink.subscribe(self.keys.wake()).await.map_err(StoreError::unavailable)?;
+        let before = self.waiters.followers.followed().into_iter().map(Asked::Follow).collect();
+        let mut channels = Channels { sink, followed: HashSet::new() };
+        self.change(before, &mut channels).await?;
         // Whatever was published before is missed: everybody looks again.
         self.waiters.idle.wake_all();
         self.waiters.timers.notify_one();
-        self.relay(&mut sink, &mut published, &mut followed, asked).await
+        // Side by side: what is published is not to wait for an answer about somebody's subscription.
+        tokio::select! {
+            () = self.relay(published) => Ok(()),
+            answer = self.change_forever(&mut channels, asked) => answer,
+        }
     }
 
-    async fn relay(
-        &self,
-        sink: &mut PubSubSink,
-        published: &mut PubSubStream,
-        followed: &mut HashSet<RunId>,
-        asked: &mut mpsc::UnboundedReceiver<RunId>,
-    ) -> Result<(), StoreError> {
-        loop {
-            tokio::select! {
-                message = published.next() => {
-                    let Some(message) = message else { return Ok(()) };
-                    let text: String = message.get_payload().unwrap_or_default();
-                    match message.get_channel_name().strip_prefix(&self.runs) {
-                        Some(run) => self.tell(run, &text, followed, sink).await?,
-                        None => self.wake(&text),
-                    }
-                }
-                run = asked.recv() => {
-                    let Some(run) = run else { return Ok(()) };
-                    self.subscribe(run, followed, sink).await?;
-                }
+    /// Passes on what is published, until the connection breaks.
+    async fn relay(&self, mut published: PubSubStream) {
+        while let Some(message) = published.next().await {
+            let text: String = message.get_payload().unwrap_or_default();
+            match message.get_channel_name().strip_prefix(&self.runs) {
+                Some(run) => self.tell(run, &text),
+                None => self.wake(&text),
             }
         }
+    }
+
+    async fn change_forever(
+        &self,
+        channels: &mut Channels,
+        asked: &mut mpsc::UnboundedReceiver<Asked>,
+    ) -> Result<(), StoreError> {
+        loop {
+            let mut now = Vec::new();
+            if asked.recv_many(&mut now, AT_ONCE).await == 0 {
+                return Ok(());
+            }
+            self.change(now, channels).await?;
+        }
+    }
+
+    /// Subscribes, then tells what the archive has: what was published before went past us.
+    async fn change(&self, asked: Vec<Asked>, channels: &mut Channels) -> Result<(), StoreError> {
+        let name = |run: &RunId| self.keys.run(*run);
+        let Changes { followed, subscribe, leave } = channels.take_note(&asked);
+        if !subscribe.is_empty() {
+            let names: Vec<String> = subscribe.iter().map(name).collect();
+            channels.sink.subscribe(names).await.map_err(StoreError::unavailable)?;
+        }
+        if !leave.is_empty() {
+            let names: Vec<String> = leave.iter().map(name).collect();
+            channels.sink.unsubscribe(names).await.map_err(StoreError::unavailable)?;
+        }
+        if !followed.is_empty() {
+            tokio::spawn(tell_archived(self.archive.clone(), self.waiters.clone(), followed));
+        }
+        Ok(())
     }
 
     fn wake(&self, text: &str) {
@@ -136,41 +176,59 @@ impl Listener {
         }
     }
 
-    async fn tell(
-        &self,
-        run: &str,
-        text: &str,
-        followed: &mut HashSet<RunId>,
-        sink: &mut PubSubSink,
-    ) -> Result<(), StoreError> {
-        let (Ok(run), Ok(news)) = (run.parse::<RunId>(), serde_json::from_str::<News>(text)) else {
-            return Ok(());
-        };
-        self.waiters.followers.tell(&[(run, Change { seq: news.seq, ended: news.ended })]);
-        if news.ended && followed.remove(&run) {
-            sink.unsubscribe(self.keys.run(run)).await.map_err(StoreError::unavailable)?;
+    fn tell(&self, run: &str, text: &str) {
+        let (Ok(run), Ok(news)) = (run.parse::<RunId>(), serde_json::from_str::<News>(text)) else { return };
+        self.waiters.tell(&[(run, Change { seq: news.seq, ended: news.ended })]);
+        if news.ended {
+            self.waiters.ask(Asked::Leave(run));
         }
-        Ok(())
     }
+}
 
-    /// Subscribes, then tells what the archive has: what was published before went past us.
-    async fn subscribe(
-        &self,
-        run: RunId,
-        followed: &mut HashSet<RunId>,
-        sink: &mut PubSubSink,
-    ) -> Result<(), StoreError> {
-        if followed.insert(run) {
-            sink.subscribe(self.keys.run(run)).await.map_err(StoreError::unavailable)?;
-        }
-        let (archive, waiters) = (self.archive.clone(), self.waiters.clone());
-        tokio::spawn(async move {
-            if let Ok(Some(record)) = archive.run(run).await {
-                let change = Change { seq: record.last_seq, ended: record.status.is_terminal() };
-                waiters.followers.tell(&[(run, change)]);
+/// The runs whose channels a connection is subscribed to.
+struct Channels {
+    sink: PubSubSink,
+    followed: HashSet<RunId>,
+}
+
+/// What is to be done, in this order.
+struct Changes {
+    subscribe: Vec<RunId>,
+    leave: HashSet<RunId>,
+    /// Whoever asked for these wants to know how they stand.
+    followed: Vec<RunId>,
+}
+
+impl Channels {
+    fn take_note(&mut self, asked: &[Asked]) -> Changes {
+        let (mut subscribe, mut leave, mut followed) = (Vec::new(), HashSet::new(), Vec::new());
+        for what in asked {
+            match what {
+                Asked::Follow(run) => {
+                    followed.push(*run);
+                    if self.followed.insert(*run) && !leave.remove(run) {
+                        subscribe.push(*run);
+                    }
+                }
+                Asked::Leave(run) => {
+                    if self.followed.remove(run) {
+                        leave.insert(*run);
+                    }
+                }
             }
-        });
-        Ok(())
+        }
+        Changes { subscribe, leave, followed }
+    }
+}
+
+async fn tell_archived(archive: Arc<dyn Archive>, waiters: Arc<Waiters>, runs: Vec<RunId>) {
+    for run in runs {
+        let Ok(Some(record)) = archive.run(run).await else { continue };
+        let ended = record.status.is_terminal();
+        waiters.tell(&[(run, Change { seq: record.last_seq, ended })]);
+        if ended {
+            waiters.ask(Asked::Leave(run));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{RunId, Timestamp};
 use switchyard_observe::Once;
-use switchyard_store::{StoreError, Unarchived};
+use switchyard_store::{StoreError, Unarchived, news};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,8 @@ const RENEW_EVERY: Duration = Duration::from_secs(1);
 const BATCH: usize = 200;
 /// How long a waiting shipper sleeps at most, and one whose turn it is not.
 const IDLE: Duration = Duration::from_secs(1);
+/// How long what nobody waits for may gather. Archived one by one, steps would be slowed down by being archived.
+const GATHER: Duration = Duration::from_millis(2);
 /// How long to wait for another shipper until giving up.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -96,6 +98,8 @@ impl RedisStore {
                 continue;
             }
             let took = begun.elapsed();
+            // Those who follow here need not wait until Redis has passed it on.
+            self.waiters.tell(&news(&events));
             let done = read < batch;
             if !self.shipped(fence, &last, &entries, done).await? {
                 return Ok(Shipped::NotOurTurn);
@@ -260,7 +264,7 @@ impl RedisStore {
                 Ok(Shipped::Events(_)) => {
                     trouble.is_over();
                     tokio::select! {
-                        failed = self.until_more(&mut waiting) => failed,
+                        failed = self.until_worthwhile(&mut waiting) => failed,
                         () = stop.cancelled() => false,
                     }
                 }
@@ -290,6 +294,16 @@ impl RedisStore {
         }
         let _turn = self.shipping.lock().await;
         self.leave_shipping().await;
+    }
+
+    /// Waits until there is something in the outbox, and a moment for more of it unless somebody may be waiting for it.
+    /// Whether that failed.
+    async fn until_worthwhile(&self, waiting: &mut Option<redis::aio::MultiplexedConnection>) -> bool {
+        let failed = self.until_more(waiting).await;
+        if !failed {
+            let _ = tokio::time::timeout(GATHER, self.urgent.notified()).await;
+        }
+        failed
     }
 
     /// Waits until there is something in the outbox, a while at most. Whether that failed.

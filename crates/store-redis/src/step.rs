@@ -105,6 +105,9 @@ impl RedisStore {
         };
         let (letters, found): (Vec<String>, Vec<Vec<redis::Value>>) =
             self.client.call(&scripts::STEP, &call).await?;
+        if self.may_end_a_run(parts) {
+            self.urgent.notify_one();
+        }
         let mut tasks = VecDeque::with_capacity(found.len());
         for task in found {
             tasks.push_back(self.read_task(Reply::new(task)).await);
@@ -116,6 +119,15 @@ impl RedisStore {
             Ok((letters, tasks))
         };
         Ok(letters.into_iter().zip(parts).map(outcome).collect())
+    }
+
+    /// Whether nothing follows after one of these.
+    fn may_end_a_run(&self, parts: &[Part]) -> bool {
+        let is_last = |settlement: &Settlement| {
+            let found = self.graph_of_claim(&settlement.claim);
+            found.is_some_and(|(graph, ix)| graph.ir.node(ix).dependents.is_empty())
+        };
+        parts.iter().flat_map(|part| &part.settlements).any(is_last)
     }
 
     /// The call, unless there is nothing to do.

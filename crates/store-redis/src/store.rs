@@ -16,7 +16,7 @@ use switchyard_observe::Observe;
 use switchyard_store::{
     Archive, Change, Clock, HotStore, Size, StoreError, SystemClock, Unarchived, Unfinished,
 };
-use tokio::sync::{Mutex as Turns, watch};
+use tokio::sync::{Mutex as Turns, Notify, watch};
 use tokio::task::AbortHandle;
 
 use crate::client::Client;
@@ -74,6 +74,8 @@ pub struct RedisStore {
     pub(crate) fence: AtomicU64,
     /// The lock under which spans were last reported here.
     pub(crate) reported_under: AtomicU64,
+    /// Something has happened here that somebody may wait for: it is shipped at once.
+    pub(crate) urgent: Notify,
     /// Whether this process ships what comes, and not only when it is asked to.
     pub(crate) on_duty: AtomicBool,
     pub(crate) observe: Observe,
@@ -117,6 +119,7 @@ impl RedisStore {
             shipping: Turns::new(()),
             fence: AtomicU64::new(0),
             reported_under: AtomicU64::new(0),
+            urgent: Notify::new(),
             on_duty: AtomicBool::new(false),
             observe: settings.observe,
             limits: settings.limits,

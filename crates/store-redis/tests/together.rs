@@ -170,4 +170,15 @@ async fn several_processes_share_the_work() {
     }
     stores[0].archived().await.expect("archived");
     assert_eq!(stores[0].size().await.expect("answered").runs, 0);
+    // Those who followed are not subscribed to runs that are gone.
+    let unsubscribed = tokio::time::timeout(Duration::from_secs(20), until_nobody_listens(&settings)).await;
+    unsubscribed.expect("a channel for each run would stay for ever");
+}
+
+async fn until_nobody_listens(settings: &RedisSettings) {
+    let client = ::redis::Client::open(settings.url.as_str()).expect("a URL");
+    let mut connection = client.get_multiplexed_async_connection().await.expect("Redis answers");
+    let mut ask = ::redis::cmd("PUBSUB");
+    ask.arg("CHANNELS").arg(format!("{}run:*", settings.prefix));
+    while !ask.query_async::<Vec<String>>(&mut connection).await.expect("answered").is_empty() {}
 }

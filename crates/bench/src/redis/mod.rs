@@ -5,6 +5,6 @@ mod ping;
 mod place;
 
 pub(crate) use limit::{Limit, with_limit};
-pub(crate) use ping::with_ping;
+pub(crate) use ping::Pings;
 pub(crate) use place::Place;
 pub use place::RedisAt;

@@ -1,22 +1,42 @@
-//! A plain round trip, measured in the same round as what is compared with it.
+//! Plain round trips, made between the runs that they are compared with.
 
 use std::time::{Duration, Instant};
+
+use redis::aio::MultiplexedConnection;
 
 use super::Place;
 use crate::report::Figures;
 
-const PINGS: usize = 2_000;
+/// Made after each run.
+const AT_ONCE: usize = 20;
 
-/// Adds the median of a PING, and how many of them a step takes.
-pub(crate) async fn with_ping(figures: Figures, place: &Place) -> anyhow::Result<Figures> {
-    let mut connection = place.connect().await?;
-    let mut times: Vec<Duration> = Vec::with_capacity(PINGS);
-    for _ in 0..PINGS {
-        let began = Instant::now();
-        redis::cmd("PING").query_async::<()>(&mut connection).await?;
-        times.push(began.elapsed());
+pub(crate) struct Pings {
+    connection: MultiplexedConnection,
+    times: Vec<Duration>,
+}
+
+impl Pings {
+    pub(crate) async fn at(place: &Place) -> anyhow::Result<Self> {
+        Ok(Self { connection: place.connect().await?, times: Vec::new() })
     }
-    let figures = figures.with_times("ping", &times);
-    let (step, ping) = (figures.0["step_p50_ms"], figures.0["ping_p50_ms"]);
-    Ok(figures.with("step_p50_in_pings", step / ping))
+
+    /// By a task of the runtime, as the slots of a worker are: whoever asks from elsewhere waits for a thread as well.
+    pub(crate) async fn some_more(mut self) -> anyhow::Result<Self> {
+        let pinging = async move {
+            for _ in 0..AT_ONCE {
+                let began = Instant::now();
+                redis::cmd("PING").query_async::<()>(&mut self.connection).await?;
+                self.times.push(began.elapsed());
+            }
+            anyhow::Ok(self)
+        };
+        tokio::spawn(pinging).await?
+    }
+
+    /// Adds the median of a PING, and how many of them a step takes.
+    pub(crate) fn beside(self, figures: Figures) -> Figures {
+        let figures = figures.with_times("ping", &self.times);
+        let (step, ping) = (figures.0["step_p50_ms"], figures.0["ping_p50_ms"]);
+        figures.with("step_p50_in_pings", step / ping)
+    }
 }

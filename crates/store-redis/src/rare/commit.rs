@@ -70,6 +70,10 @@ impl RedisStore {
                 self.graphs.publish(ir, self.time()).await?;
             }
         }
-        Ok(answer == "written")
+        let written = answer == "written";
+        if written {
+            self.urgent.notify_one();
+        }
+        Ok(written)
     }
 }

@@ -37,6 +37,9 @@ pub(crate) struct Touch {
     pub(crate) taken_up: HashMap<RunId, u64>,
     /// Its acceptance is in the archive already.
     pub(crate) archived: Option<RunId>,
+    /// None of the runs was there at this moment, and no gate is concerned: that is not looked up once more before the
+    /// first attempt, which is refused if it does not hold any longer.
+    pub(crate) absent_at: Option<Timestamp>,
     /// Written with the decision if it changes anything.
     pub(crate) with: Vec<Words>,
     /// Hash, field and value that must be so, or nothing is written at all.
@@ -75,7 +78,10 @@ impl RedisStore {
         let mut turn = None;
         let mut conflicts = 0;
         while conflicts < ATTEMPTS_MAX {
-            let loaded = self.load(&touch, line_read).await?;
+            let loaded = match touch.absent_at.take() {
+                Some(now) => Loaded { now, ..Loaded::default() },
+                None => self.load(&touch, line_read).await?,
+            };
             let graphs = self.graphs_for(&touch, &loaded).await?;
             let mut yard = loaded.lend(&touch, self.limits, &graphs);
             let mut events = Vec::new();
