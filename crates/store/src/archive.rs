@@ -239,8 +239,8 @@ pub struct ApiKeyRecord {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// An approval as a list shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// An approval as it is kept. What is shown of it is `Approval` in `crates/api`.
+#[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalRecord {
     pub approval: ApprovalId,
     pub run: RunId,
@@ -249,11 +249,8 @@ pub struct ApprovalRecord {
     pub approver: Option<Arc<str>>,
     pub prompt: Option<Arc<str>>,
     pub payload: Payload,
-    #[serde(serialize_with = "time::rfc3339::serialize")]
     pub created_at: Timestamp,
-    #[serde(serialize_with = "time::rfc3339::option::serialize")]
     pub timeout_at: Option<Timestamp>,
-    #[serde(serialize_with = "time::rfc3339::option::serialize")]
     pub decided_at: Option<Timestamp>,
     pub decided_by: Option<Arc<str>>,
     pub comment: Option<Arc<str>>,
