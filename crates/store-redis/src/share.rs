@@ -4,8 +4,8 @@
 //! along. In a crowd, whoever is about to call lets those go first who are ready in this process, so that they come
 //! along, too. So a lone slot never waits, and many slots cost Redis a call for all of them.
 //!
-//! One call at a time: with two, each carried 4 steps of the chain of `switchyard bench` instead of 10, and Redis had
-//! more to do for fewer steps.
+//! One call at a time: with two, each carried fewer steps of the chain of `switchyard bench`, and Redis had more to do
+//! for no more steps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -138,7 +138,6 @@ impl RedisStore {
             along.into_iter().map(|other| (other.part, other.turn)).unzip();
         let parts: Vec<Part> = std::iter::once(part).chain(others).collect();
         let outcomes = self.run_step(&parts).await;
-        drop(lead);
         let mut outcomes = match outcomes {
             Ok(outcomes) => outcomes.into_iter(),
             Err(error) => parts.iter().map(|_| Err(error.clone())).collect::<Vec<_>>().into_iter(),
@@ -150,6 +149,8 @@ impl RedisStore {
                 unwanted.extend(tasks);
             }
         }
+        // After those who came along have their answers: what they do next comes along with whoever calls next.
+        drop(lead);
         if !unwanted.is_empty() {
             self.run_step(&[Part::handing_back(unwanted, &want)]).await?;
         }
