@@ -3,6 +3,7 @@
 //! With TLS (`rediss://`), `ssl_ca_certs`, `ssl_certfile` and `ssl_keyfile` in the query are paths of PEM files, as
 //! they are for redis-py and for the checkpointer.
 
+use redis::io::tcp::TcpSettings;
 use redis::{Client, ClientTlsConfig, IntoConnectionInfo, TlsCertificates};
 use switchyard_store::StoreError;
 
@@ -16,6 +17,8 @@ pub(crate) fn client(url: &str) -> Result<(Client, String), StoreError> {
         |why: String| StoreError::unavailable(format!("the address of Redis cannot be understood: {why}"));
     let (plain, files) = Files::taken_from(url);
     let info = plain.into_connection_info().map_err(|error| misunderstood(about(&error)))?;
+    // Many share a connection: a small call must not wait until the answer to another has been acknowledged.
+    let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
     let place = info.addr().to_string();
     let client = match files.read(url.starts_with("rediss:")).map_err(misunderstood)? {
         Some(certificates) => Client::build_with_tls(info, certificates),

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use redis::IntoConnectionInfo;
 use redis::aio::MultiplexedConnection;
+use redis::io::tcp::TcpSettings;
 use switchyard_archive_postgres::{Target, migrate, remove};
 use switchyard_distributed::{ArchiveAt, Distributed, Options};
 use switchyard_observe::Observe;
@@ -116,7 +118,10 @@ impl Place {
     }
 
     pub(crate) async fn connect(&self) -> anyhow::Result<MultiplexedConnection> {
-        let client = redis::Client::open(&*self.redis.0)?;
+        // As the store connects.
+        let settings = TcpSettings::default().set_nodelay(true);
+        let client =
+            redis::Client::open(self.redis.0.as_str().into_connection_info()?.set_tcp_settings(settings))?;
         let connected = client.get_multiplexed_async_connection().await;
         connected.with_context(|| format!("Redis at {} does not answer", self.redis))
     }
