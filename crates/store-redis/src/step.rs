@@ -103,7 +103,7 @@ impl RedisStore {
         let Some(call) = self.step_call(parts)? else {
             return Ok(parts.iter().map(|_| Ok(Outcome::default())).collect());
         };
-        let (letters, found): (Vec<String>, Vec<Vec<redis::Value>>) =
+        let (letters, found): (String, Vec<Vec<redis::Value>>) =
             self.client.call(&scripts::STEP, &call).await?;
         if self.may_end_a_run(parts) {
             self.urgent.notify_one();
@@ -113,12 +113,12 @@ impl RedisStore {
             tasks.push_back(self.read_task(Reply::new(task)).await);
         }
         // Whoever left something to the core comes back for its tasks.
-        let outcome = |(letters, part): (String, &Part)| {
+        let outcome = |(letters, part): (&str, &Part)| {
             let max = if letters.ends_with('r') { 0 } else { part.max.min(tasks.len()) };
             let tasks = tasks.drain(..max).collect::<Result<_, _>>()?;
-            Ok((letters, tasks))
+            Ok((letters.to_owned(), tasks))
         };
-        Ok(letters.into_iter().zip(parts).map(outcome).collect())
+        Ok(letters.split(' ').zip(parts).map(outcome).collect())
     }
 
     /// Whether nothing follows after one of these.

@@ -1,5 +1,7 @@
 //! A claimed task, as `scripts/includes/claim.lua` answers it.
 
+use std::str::FromStr;
+
 use redis::{FromRedisValue, Value};
 use switchyard_core::run::{Reading, Task, Waiting};
 use switchyard_core::{Hash, Payload, Timestamp};
@@ -10,17 +12,18 @@ use crate::store::RedisStore;
 
 impl RedisStore {
     pub(crate) async fn read_task(&self, mut fields: Reply) -> Result<Task, StoreError> {
-        let run = fields.text()?.parse().map_err(unreadable)?;
-        let node = fields.text()?;
-        let (claim, attempt) = (fields.next()?, fields.next()?);
-        let definition: Hash = format!("sha256:{}", fields.text()?).parse().map_err(unreadable)?;
-        let run_attempt = fields.next()?;
-        let started_at = Timestamp::from_millis(fields.next::<i64>()? + fields.next::<i64>()?);
-        let (depth, skip, rounds) = (fields.next()?, fields.next::<u8>()? == 1, fields.next()?);
-        let queued_at = Timestamp::from_millis(fields.next()?);
+        let head = fields.text()?;
+        let mut head = Head(head.split(' '));
+        let (run, node) = (head.next()?, head.word()?);
+        let (claim, attempt) = (head.next()?, head.next()?);
+        let definition: Hash = format!("sha256:{}", head.word()?).parse().map_err(unreadable)?;
+        let run_attempt = head.next()?;
+        let started_at = Timestamp::from_millis(head.next::<i64>()? + head.next::<i64>()?);
+        let (depth, skip, rounds) = (head.next()?, head.next::<u8>()? == 1, head.next()?);
+        let queued_at = Timestamp::from_millis(head.next()?);
         let graph = self.graphs.get(definition).await?;
         self.remember(run, definition);
-        let ix = graph.ir.find(&node).ok_or_else(|| unreadable("a node that its graph does not have"))?;
+        let ix = graph.ir.find(node).ok_or_else(|| unreadable("a node that its graph does not have"))?;
         let (input, trace) = (fields.payload()?, fields.json()?);
         let children = match fields.json::<Waiting>()? {
             Some(Waiting::Gathered(children)) => Some(children),
@@ -60,6 +63,19 @@ impl RedisStore {
 
 pub(crate) fn unreadable(error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(format!("Redis answered something else than the script says: {error}"))
+}
+
+/// What is short of a task, in order.
+struct Head<'a>(std::str::Split<'a, char>);
+
+impl<'a> Head<'a> {
+    fn word(&mut self) -> Result<&'a str, StoreError> {
+        self.0.next().ok_or_else(|| unreadable("a task without all of its parts"))
+    }
+
+    fn next<T: FromStr<Err: std::fmt::Display>>(&mut self) -> Result<T, StoreError> {
+        self.word()?.parse().map_err(unreadable)
+    }
 }
 
 /// The fields of an answer, in order.

@@ -7,7 +7,7 @@
 -- ARGV  beginning of all names, time or '', consumer, its name as JSON, lease in ms or '', number of queues, their
 --       names or patterns, number of places, each as includes/settle.lua reads it, number of callers, each: how many
 --       to claim, number of settlements, each: run, number of its place, claim, kind (S, K or H), output or reason
--- Returns { { for each caller a letter for each settlement, up to the first that is 'r' }, { tasks } }
+-- Returns { for each caller a letter for each settlement, up to the first that is 'r'; callers apart by blanks, { tasks } }
 -- Events: node_succeeded, node_skipped, node_released, node_started, run_ended
 --#include arguments
 local begin, given = arg(), arg()
@@ -55,4 +55,4 @@ write_leases(KEYS[2])
 send_events(KEYS[1])
 write_runs()
 write_counts(KEYS[3], KEYS[4])
-return { answers, tasks }
+return { table.concat(answers, ' '), tasks }

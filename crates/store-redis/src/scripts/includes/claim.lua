@@ -58,13 +58,13 @@ local function context_of(r, n, names)
   return redis.call('HMGET', r.context, unpack(fields))
 end
 
+-- What is short comes as one text: every part of an answer costs both sides something.
 local function task_of(r, n, names, needs, at)
   local skip = needs ~= '0' and n.fired == '0' and '1' or '0'
   local found, own = context_of(r, n, names), n.more == '1'
-  local task = {
-    r.id, names[1], n.claim, n.attempt, r.definition, r.attempt, r.at, n.started, r.depth, skip, n.rounds, at,
-    found[1], found[2], own and found[3], own and found[4],
-  }
+  local head = r.id .. ' ' .. names[1] .. ' ' .. n.claim .. ' ' .. n.attempt .. ' ' .. r.definition .. ' ' .. r.attempt
+    .. ' ' .. r.at .. ' ' .. n.started .. ' ' .. r.depth .. ' ' .. skip .. ' ' .. n.rounds .. ' ' .. at
+  local task = { head, found[1], found[2], own and found[3], own and found[4] }
   local next_found = own and 5 or 3
   for i = 2, #names do
     local node, count = r.nodes[names[i]], #task
