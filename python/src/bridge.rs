@@ -1,10 +1,9 @@
 //! How calls get out of an event loop, and results into it.
 //!
-//! A call alone goes by a [`Rail`]: a connection that the loop watches itself. Where there is none (yet), and while another
-//! call is on it or was lately, the runtime does the call on its thread: a loop that has much to do is glad of the help.
-//! The loop then watches one end of a socket pair: whoever has a result puts it into the queue and, if nobody did so
-//! before, writes a byte. The loop resolves all futures that have a result. So no other thread ever waits for the
-//! interpreter, and results that arrive together are handed over together. The other way is the same: what the loop
+//! A call goes by a [`Rail`]: a connection that the loop watches itself. Where there is none, or not yet, the runtime does the
+//! call on its thread. The loop then watches one end of a socket pair: whoever has a result puts it into the queue and, if
+//! nobody did so before, writes a byte. The loop resolves all futures that have a result. So no other thread ever waits for
+//! the interpreter, and results that arrive together are handed over together. The other way is the same: what the loop
 //! begins in one turn is handed to the runtime together, at the end of the turn.
 
 use std::collections::HashMap;
@@ -156,19 +155,23 @@ impl Bridge {
 
     /// There is room on a rail, or something to be sent at the end of the turn.
     fn depart(slf: &Bound<'_, Self>, id: u64, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Some((fd, flushed)) = slf.get().on_rail(id, |rail| (rail.fd(), rail.flush())) else {
+        let py = slf.py();
+        let Some((fd, departed)) = slf.get().on_rail(id, |rail| (rail.fd(), rail.depart())) else {
             return Ok(());
         };
-        match flushed {
-            Ok(Some(true)) => {
-                let depart = slf.getattr(intern!(slf.py(), "depart"))?;
-                event_loop.call_method1(intern!(slf.py(), "add_writer"), (fd, depart, id, event_loop))?;
+        let Ok(departed) = departed else { return give_up(slf, id, event_loop) };
+        if departed.awake {
+            soon(slf, intern!(py, "stay_awake"), id, event_loop)?;
+        }
+        match departed.is_full {
+            Some(true) => {
+                let depart = slf.getattr(intern!(py, "depart"))?;
+                event_loop.call_method1(intern!(py, "add_writer"), (fd, depart, id, event_loop))?;
             }
-            Ok(Some(false)) => {
-                event_loop.call_method1(intern!(slf.py(), "remove_writer"), (fd,))?;
+            Some(false) => {
+                event_loop.call_method1(intern!(py, "remove_writer"), (fd,))?;
             }
-            Ok(None) => {}
-            Err(_) => give_up(slf, id, event_loop)?,
+            None => {}
         }
         Ok(())
     }
@@ -207,21 +210,13 @@ impl Bridge {
     ) -> PyResult<()> {
         let this = slf.get();
         let id = live.id;
+        if !live.is_for_wire(&task) {
+            return by_runtime(slf, event_loop, task, live, future);
+        }
         let mut rails = this.rails.lock();
         let wants = match rails.get_mut(&id) {
-            Some(Track::Here(rail)) if rail.takes_a_call() => match live.request(&task) {
-                Some(request) => rail.begin(Call::new(task, live, future), &request),
-                None => {
-                    drop(rails);
-                    return by_runtime(slf, event_loop, task, live, future);
-                }
-            },
-            // While others wait, the loop has something else to do: the runtime works beside it.
-            Some(_) => {
-                drop(rails);
-                return by_runtime(slf, event_loop, task, live, future);
-            }
-            None if live.request(&task).is_none() => {
+            Some(Track::Here(rail)) => rail.begin(Call::new(task, live, future)),
+            Some(Track::Coming) => {
                 drop(rails);
                 return by_runtime(slf, event_loop, task, live, future);
             }
@@ -233,10 +228,7 @@ impl Bridge {
             }
         };
         drop(rails);
-        match wants {
-            Ok(wants) => serve(slf, id, event_loop, &wants),
-            Err(_) => give_up(slf, id, event_loop),
-        }
+        serve(slf, id, event_loop, &wants)
     }
 
     fn connect(&self, py: Python<'_>, live: Arc<Live>) -> PyResult<()> {
@@ -316,12 +308,8 @@ fn add_rail(
 }
 
 fn serve(slf: &Bound<'_, Bridge>, id: u64, event_loop: &Bound<'_, PyAny>, wants: &Wants) -> PyResult<()> {
-    let py = slf.py();
-    if wants.awake {
-        soon(slf, intern!(py, "stay_awake"), id, event_loop)?;
-    }
-    if wants.flush {
-        soon(slf, intern!(py, "depart"), id, event_loop)?;
+    if wants.depart {
+        soon(slf, intern!(slf.py(), "depart"), id, event_loop)?;
     }
     if wants.watch {
         let patience = slf.get().on_rail(id, |rail| rail.patience()).flatten();

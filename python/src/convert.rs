@@ -1,5 +1,7 @@
 //! To and from Python.
 
+use std::borrow::Cow;
+
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
@@ -27,7 +29,7 @@ pub(crate) fn typed(value: &Bound<'_, PyTuple>, take: impl FnOnce(&str, &[u8])) 
 }
 
 /// A channel's version as a part of a field. Numbers that are equal to Python are the same version.
-pub(crate) fn version(version: &Bound<'_, PyAny>) -> PyResult<String> {
+pub(crate) fn version<'a>(version: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, str>> {
     if let Ok(version) = version.cast::<PyString>() {
         return Ok(keys::version_text(text(version)?));
     }
@@ -36,7 +38,7 @@ pub(crate) fn version(version: &Bound<'_, PyAny>) -> PyResult<String> {
         || (version.is_instance_of::<PyFloat>()
             && version.call_method0(intern!(py, "is_integer"))?.is_truthy()?);
     let number = if is_whole { version.call_method0(intern!(py, "__int__"))? } else { version.clone() };
-    Ok(keys::version_number(text(&number.str()?)?))
+    Ok(Cow::Owned(keys::version_number(text(&number.str()?)?)))
 }
 
 impl Outcome {
@@ -125,7 +127,7 @@ fn writes<'py>(py: Python<'py>, writes: &[Write]) -> PyResult<Bound<'py, PyList>
 
 /// What `loads_typed` takes.
 fn pair<'py>(py: Python<'py>, typed: &Typed) -> PyResult<Bound<'py, PyTuple>> {
-    let format = match typed.format.as_str() {
+    let format = match &*typed.format {
         "msgpack" => intern!(py, "msgpack").clone(),
         other => PyString::new(py, other),
     };

@@ -18,6 +18,8 @@ use crate::op::{Outcome, Task};
 
 /// Lanes that are kept when nobody uses them.
 const IDLE_LANES_MAX: usize = 64;
+/// Room that a lane keeps after a large request.
+const ROOM_KEPT_MAX: usize = 1024 * 1024;
 
 pub(crate) struct Live {
     pub(crate) pid: u32,
@@ -36,6 +38,8 @@ struct Lane {
     runtime: Runtime,
     store: Checkpoints,
     wire: Option<Wire>,
+    /// Kept from call to call for its room.
+    unsent: Vec<u8>,
 }
 
 impl Live {
@@ -53,9 +57,9 @@ impl Live {
         }
     }
 
-    /// What is to be sent over a wire to do this, if it can be done so.
-    pub(crate) fn request(&self, task: &Task) -> Option<Vec<u8>> {
-        if self.is_plain.load(Ordering::Relaxed) { task.request(self.store.space()) } else { None }
+    /// Whether this can be done over a wire, as far as is known.
+    pub(crate) fn is_for_wire(&self, task: &Task) -> bool {
+        task.is_one_call() && self.is_plain.load(Ordering::Relaxed)
     }
 
     /// Remembers a failure that will not go away.
@@ -91,7 +95,8 @@ impl Live {
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(|error| cannot_start(&error))?;
         let link = Link::new(self.address.clone(), self.timeout);
-        Ok(Lane { runtime, store: Checkpoints::new(link, self.store.space().clone()), wire: None })
+        let store = Checkpoints::new(link, self.store.space().clone());
+        Ok(Lane { runtime, store, wire: None, unsent: Vec::new() })
     }
 }
 
@@ -105,8 +110,11 @@ impl Drop for Live {
 
 impl Lane {
     fn run(&mut self, task: Task, live: &Live) -> Result<Outcome, Error> {
-        if let Some(request) = live.request(&task) {
-            match self.exchange(&request, live) {
+        if live.is_for_wire(&task) {
+            self.unsent.clear();
+            self.unsent.shrink_to(ROOM_KEPT_MAX);
+            task.request(self.store.space(), &mut self.unsent);
+            match self.exchange(live) {
                 Ok(reply) => return task.answered(reply),
                 Err(Failure::Late) => return Err(live.store.late()),
                 Err(failure) => live.note(failure),
@@ -115,12 +123,12 @@ impl Lane {
         self.runtime.block_on(task.run(&self.store))
     }
 
-    fn exchange(&mut self, request: &[u8], live: &Live) -> Result<Reply, Failure> {
+    fn exchange(&mut self, live: &Live) -> Result<Reply, Failure> {
         let mut wire = match self.wire.take() {
             Some(wire) => wire,
             None => self.runtime.block_on(Wire::connect(&live.address))?,
         };
-        let answer = wire.exchange(request, live.timeout);
+        let answer = wire.exchange(&self.unsent, live.timeout);
         if matches!(answer, Ok(_) | Err(Failure::Refused)) {
             self.wire = Some(wire);
         }

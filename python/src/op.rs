@@ -91,14 +91,14 @@ impl Op {
         typed(checkpoint, |format, bytes| put.checkpoint(format, bytes))?;
         typed(metadata, |format, bytes| put.metadata(format, bytes))?;
         for (channel, number) in versions {
-            if !emptied.contains(&channel)? {
+            if emptied.is_empty() || !emptied.contains(&channel)? {
                 put.refer(text(channel.cast::<PyString>()?)?, &version(&number)?);
             }
         }
         for value in values {
             let value = value.cast::<PyTuple>()?;
-            let (channel, number) = (value.get_item(0)?, version(&value.get_item(1)?)?);
-            let channel = text(channel.cast::<PyString>()?)?;
+            let (channel, number) = (value.get_item(0)?, value.get_item(1)?);
+            let (channel, number) = (text(channel.cast::<PyString>()?)?, version(&number)?);
             typed(value.get_item(2)?.cast::<PyTuple>()?, |format, bytes| {
                 put.value(channel, &number, format, bytes);
             })?;
@@ -203,13 +203,18 @@ impl Op {
 }
 
 impl Task {
-    /// The one call that it is, if it is one: then it can be sent over a [`Wire`](switchyard_checkpoints::wire::Wire).
-    pub(crate) fn request(&self, space: &Keyspace) -> Option<Vec<u8>> {
+    /// Whether it is one call, which can be sent over a [`Wire`](switchyard_checkpoints::wire::Wire).
+    pub(crate) fn is_one_call(&self) -> bool {
+        matches!(self, Self::Put(_) | Self::PutWrites(_) | Self::Get(_))
+    }
+
+    /// Puts that call behind what is to be sent already.
+    pub(crate) fn request(&self, space: &Keyspace, unsent: &mut Vec<u8>) {
         match self {
-            Self::Put(put) => Some(put.request(space)),
-            Self::PutWrites(put) => Some(put.request(space)),
-            Self::Get(get) => Some(get.request(space)),
-            _ => None,
+            Self::Put(put) => put.request(space, unsent),
+            Self::PutWrites(put) => put.request(space, unsent),
+            Self::Get(get) => get.request(space, unsent),
+            _ => {}
         }
     }
 

@@ -1,9 +1,9 @@
 //! A connection that an event loop watches itself: between a call and its answer no other thread has to be woken.
 //!
-//! Calls are answered in the order in which they were sent. When anything unusual happens, those that have no answer yet
-//! are handed back, to be done by the store.
+//! Calls that begin in one turn of the loop are sent together, at its end: each time that something is sent the server may
+//! have to be woken, which costs more than all else. They are answered in the order in which they were sent. When anything
+//! unusual happens, those that have no answer yet are handed back, to be done by the store.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,23 +15,22 @@ use switchyard_checkpoints::wire::{Failure, Wire};
 use crate::live::Live;
 use crate::op::{Outcome, Task};
 
+/// Room that is kept after large requests.
+const ROOM_KEPT_MAX: usize = 1024 * 1024;
+
 pub(crate) struct Rail {
     wire: Wire,
     unsent: Vec<u8>,
     calls: VecDeque<Call>,
     /// Whether the loop looks after calls that are not answered in time.
     pub(crate) is_watched: bool,
+    /// Whether the loop is going to send: at the end of its turn, or when there is room.
+    is_departing: bool,
     /// Whether the loop tells when there is room to send.
     is_full: bool,
     /// Whether the loop keeps turning while it waits for an answer.
     is_awake: bool,
-    /// So many calls are left to the runtime yet, because calls overlapped: a loop that has several things to do is
-    /// better off without this one.
-    crowded: Cell<u32>,
 }
-
-/// After calls overlapped. Then one tries again whether it is alone.
-const CROWDED: u32 = 200;
 
 /// Something that was begun, and the future that waits for it.
 pub(crate) struct Call {
@@ -54,12 +53,18 @@ pub(crate) struct Arrivals {
 /// What a rail wants to have done by its loop.
 #[derive(Default)]
 pub(crate) struct Wants {
-    /// To be flushed: there was not room for all of it.
-    pub(crate) flush: bool,
-    /// That it keeps turning.
-    pub(crate) awake: bool,
+    /// To be told to depart, at the end of the turn.
+    pub(crate) depart: bool,
     /// To be looked after.
     pub(crate) watch: bool,
+}
+
+/// What comes of a departure.
+pub(crate) struct Departed {
+    /// Whether the loop should tell when there is room, if that has changed.
+    pub(crate) is_full: Option<bool>,
+    /// Whether the loop should begin to keep turning.
+    pub(crate) awake: bool,
 }
 
 impl Call {
@@ -71,46 +76,39 @@ impl Call {
 impl Rail {
     pub(crate) fn new(wire: Wire) -> Self {
         let (unsent, calls) = (Vec::new(), VecDeque::new());
-        Self {
-            wire,
-            unsent,
-            calls,
-            is_watched: false,
-            is_full: false,
-            is_awake: false,
-            crowded: Cell::new(0),
-        }
-    }
-
-    /// Whether the next call goes this way.
-    pub(crate) fn takes_a_call(&self) -> bool {
-        let crowded = if self.calls.is_empty() { self.crowded.get() } else { CROWDED };
-        self.crowded.set(crowded.saturating_sub(1));
-        crowded == 0
+        let (is_watched, is_departing, is_full, is_awake) = (false, false, false, false);
+        Self { wire, unsent, calls, is_watched, is_departing, is_full, is_awake }
     }
 
     pub(crate) fn fd(&self) -> i32 {
         self.wire.fd()
     }
 
-    /// Sends it at once, as far as there is room.
-    pub(crate) fn begin(&mut self, call: Call, request: &[u8]) -> Result<Wants, Failure> {
+    /// To be sent at the next departure.
+    pub(crate) fn begin(&mut self, call: Call) -> Wants {
+        call.task.request(call.live.store.space(), &mut self.unsent);
         self.calls.push_back(call);
-        let sent = self.wire.send(request)?;
-        self.unsent.extend_from_slice(&request[sent..]);
-        let awake = self.unsent.is_empty() && self.wire.vigil().begin() && !self.is_awake;
-        let wants = Wants { flush: !self.unsent.is_empty(), awake, watch: !self.is_watched };
-        self.is_awake |= awake;
-        self.is_watched = true;
-        Ok(wants)
+        Wants {
+            depart: !std::mem::replace(&mut self.is_departing, true),
+            watch: !std::mem::replace(&mut self.is_watched, true),
+        }
     }
 
-    /// Sends what is left. Whether the loop should tell when there is room, if that has changed.
-    pub(crate) fn flush(&mut self) -> Result<Option<bool>, Failure> {
+    /// Sends as much as there is room for. A call that is alone may be worth to stay awake for: with several on their way
+    /// the loop has something else to do.
+    pub(crate) fn depart(&mut self) -> Result<Departed, Failure> {
+        let is_awake = self.calls.len() == 1 && self.wire.vigil().begin();
         let sent = self.wire.send(&self.unsent)?;
         self.unsent.drain(..sent);
-        let was_full = std::mem::replace(&mut self.is_full, !self.unsent.is_empty());
-        Ok((was_full != self.is_full).then_some(self.is_full))
+        self.is_departing = !self.unsent.is_empty();
+        if !self.is_departing {
+            self.unsent.shrink_to(ROOM_KEPT_MAX);
+        }
+        let was_full = std::mem::replace(&mut self.is_full, self.is_departing);
+        Ok(Departed {
+            is_full: (was_full != self.is_full).then_some(self.is_full),
+            awake: is_awake && !std::mem::replace(&mut self.is_awake, true),
+        })
     }
 
     /// Takes what has come in.
@@ -126,7 +124,7 @@ impl Rail {
                 Err(Failure::Refused) => arrivals.elsewhere.extend(self.calls.pop_front()),
                 Err(_) => arrivals.is_lost = true,
             }
-            self.wire.vigil().end(true);
+            self.wire.vigil().end();
             if arrivals.is_lost {
                 arrivals.elsewhere.extend(self.calls.drain(..));
             }
@@ -138,10 +136,9 @@ impl Rail {
 
     /// Whether to keep turning; ends it if not.
     pub(crate) fn stays_awake(&mut self) -> bool {
+        // The server may be waiting for this processor.
+        std::thread::yield_now();
         self.is_awake = !self.calls.is_empty() && !self.wire.vigil().is_over();
-        if !self.is_awake {
-            self.wire.vigil().end(false);
-        }
         self.is_awake
     }
 

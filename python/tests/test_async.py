@@ -184,6 +184,18 @@ async def test_a_loop_waits_on_a_connection_of_its_own(halting: Redis) -> None:
     saver.close()
 
 
+async def test_calls_that_begin_together_are_sent_together(halting: Redis) -> None:
+    saver = RedisSaver.from_url(halting.url)
+    await settled(saver, halting)
+    with halting.client() as client:
+        def reads() -> int:
+            return int(client.info("stats")["total_reads_processed"])
+
+        before = reads()
+        await asyncio.gather(*[saver.aput(*arguments(f"t{number}")) for number in range(200)])
+        assert reads() - before < 100
+
+
 async def test_connections_go_with_their_saver(halting: Redis) -> None:
     saver = RedisSaver.from_url(halting.url)
     await settled(saver, halting)

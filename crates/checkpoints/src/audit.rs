@@ -46,7 +46,7 @@ fn write(write: &Write) -> Value {
 }
 
 pub fn json(typed: &Typed) -> Value {
-    let shown = match typed.format.as_str() {
+    let shown = match &*typed.format {
         "null" => Some(Value::Null),
         "json" => serde_json::from_slice(&typed.bytes).ok(),
         "msgpack" => unpacked(&typed.bytes, 0),

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::error::Error;
+use crate::words::Words;
 
 /// The form in which threads are stored; a thread says its own in `meta`.
 pub const FORMAT: &str = "1";
@@ -34,6 +35,15 @@ impl Keyspace {
     pub fn thread(&self, id: &str) -> ThreadKeys {
         let stem = format!("{}{{{}}}:", self.prefix, escape(id));
         ThreadKeys(ThreadKeys::NAMES.map(|name| format!("{stem}{name}")))
+    }
+
+    /// All keys of a thread as words, behind their number.
+    pub(crate) fn thread_words(&self, id: &str, words: &mut Words) {
+        let id = escape(id);
+        words.number(ThreadKeys::NAMES.len() as u64);
+        for name in ThreadKeys::NAMES {
+            words.join(&[self.prefix.as_bytes(), b"{", id.as_bytes(), b"}:", name.as_bytes()]);
+        }
     }
 
     /// Matches the `meta` key of every thread.
@@ -89,14 +99,9 @@ pub fn namespace_prefix(ns: &str) -> String {
     format!("{}/", escape(ns))
 }
 
-/// `channel/version`: what follows the namespace in a field of `blobs`.
-pub fn blob_ref(channel: &str, version: &str) -> String {
-    format!("{}/{version}", escape(channel))
-}
-
-/// A version as a part of a field. Numbers carry a mark: `1` and `"1"` are two versions.
-pub fn version_text(text: &str) -> String {
-    escape(text).into_owned()
+/// A version as a part of a field, which is `ns/channel/version`. Numbers carry a mark: `1` and `"1"` are two versions.
+pub fn version_text(text: &str) -> Cow<'_, str> {
+    escape(text)
 }
 
 pub fn version_number(number: &str) -> String {
@@ -192,7 +197,7 @@ mod tests {
 
     #[test]
     fn different_parts_make_different_fields() {
-        assert_ne!(blob_ref("a/b", &version_text("c")), blob_ref("a", &version_text("b/c")));
+        assert_ne!(escape("a/b") + "/c", escape("a") + "/" + version_text("b/c"));
         assert_ne!(version_text("1"), version_number("1"));
         assert_ne!(version_text("#1"), version_number("1"));
     }

@@ -6,6 +6,7 @@
 //! - [`address`], [`link`]: where Redis is, and the way there
 //! - [`wire`], [`vigil`]: a shorter way, for callers that have no time to lose
 //! - [`scripts`]: the Lua files; each begins with its contract
+//! - [`words`]: calls of them in the form in which they are sent
 //! - [`record`], [`writes`]: how a checkpoint and the writes of a task are stored
 //! - [`ops`]: one file for each thing that can be done
 //! - [`audit`]: stored values as JSON, for people and programs that are not LangGraph
@@ -25,6 +26,7 @@ mod store;
 mod typed;
 pub mod vigil;
 pub mod wire;
+mod words;
 mod writes;
 
 pub use address::Address;

@@ -4,7 +4,7 @@
 use rmp::Marker;
 use rmp::encode::{self, ByteBuf};
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Packer(ByteBuf);
 
 impl Packer {
@@ -17,9 +17,20 @@ impl Packer {
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.join(&[bytes]);
+    }
+
+    /// One text of several parts.
+    pub(crate) fn join(&mut self, parts: &[&[u8]]) {
+        let length = parts.iter().map(|part| part.len()).sum::<usize>();
         // Not as MessagePack's binary, which Redis 7.0 does not read.
-        let Ok(_) = encode::write_str_len(&mut self.0, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-        self.0.as_mut_vec().extend_from_slice(bytes);
+        let Ok(_) = encode::write_str_len(&mut self.0, u32::try_from(length).unwrap_or(u32::MAX));
+        parts.iter().for_each(|part| self.0.as_mut_vec().extend_from_slice(part));
+    }
+
+    /// What was packed apart.
+    pub(crate) fn append(&mut self, packed: &Self) {
+        self.0.as_mut_vec().extend_from_slice(packed.0.as_vec());
     }
 
     pub(crate) fn text(&mut self, text: &str) {
@@ -28,6 +39,10 @@ impl Packer {
 
     pub(crate) fn integer(&mut self, number: i64) {
         let Ok(_) = encode::write_sint(&mut self.0, number);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_slice().len()
     }
 
     pub(crate) fn finish(self) -> Vec<u8> {

@@ -20,21 +20,36 @@ pub(crate) struct Draft<'a> {
     pub(crate) parent: Option<&'a str>,
     pub(crate) run: Option<&'a str>,
     pub(crate) delta: &'a [String],
-    pub(crate) refs: &'a [String],
+    pub(crate) refs: &'a Refs,
     pub(crate) checkpoint: &'a [u8],
     pub(crate) metadata: &'a [u8],
 }
 
+/// `channel/version` of values, packed one by one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refs {
+    packed: Packer,
+    count: usize,
+}
+
+impl Refs {
+    /// `version` comes from [`keys`].
+    pub(crate) fn push(&mut self, channel: &str, version: &str) {
+        self.packed.join(&[keys::escape(channel).as_bytes(), b"/", version.as_bytes()]);
+        self.count += 1;
+    }
+}
+
 impl Draft<'_> {
     pub(crate) fn pack(&self) -> Vec<u8> {
-        let refs: usize = self.refs.iter().map(|each| each.len() + 2).sum();
-        let mut packer = Packer::with_capacity(128 + refs + self.checkpoint.len() + self.metadata.len());
+        let bytes = self.refs.packed.len() + self.checkpoint.len() + self.metadata.len();
+        let mut packer = Packer::with_capacity(bytes + 192);
         packer.text(&self.parent.map(keys::escape).unwrap_or_default());
         packer.text(self.run.unwrap_or_default());
         packer.array(self.delta.len());
         self.delta.iter().for_each(|channel| packer.text(&keys::escape(channel)));
-        packer.array(self.refs.len());
-        self.refs.iter().for_each(|each| packer.text(each));
+        packer.array(self.refs.count);
+        packer.append(&self.refs.packed);
         packer.array(2);
         packer.bytes(self.checkpoint);
         packer.bytes(self.metadata);
@@ -92,11 +107,14 @@ mod tests {
 
     #[test]
     fn a_record_comes_back() {
+        let mut refs = Refs::default();
+        refs.push("branch:to:a", "0001.5");
+        refs.push("x", "#1");
         let draft = Draft {
             parent: Some("p/1"),
             run: None,
             delta: &["messages".to_owned()],
-            refs: &[keys::blob_ref("branch:to:a", "0001.5"), keys::blob_ref("x", "#1")],
+            refs: &refs,
             checkpoint: b"msgpack:c",
             metadata: b"msgpack:m",
         };

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use redis::Cmd;
 
-use crate::keys::ThreadKeys;
+use crate::keys::{Keyspace, ThreadKeys};
+use crate::words::Words;
 
 /// A file of `scripts/`, behind the includes that it uses.
 pub(crate) struct Script {
@@ -54,6 +55,15 @@ impl Script {
         let mut call = Cmd::with_capacity(32, 4096);
         call.arg("EVALSHA").arg(&self.source.1).arg(keys.all().len()).arg(keys.all());
         call
+    }
+
+    /// The same as words, with room for this many bytes of arguments.
+    pub(crate) fn words(&self, space: &Keyspace, thread: &str, args: usize) -> Words {
+        let mut words = Words::with_capacity(args + 1024);
+        words.text("EVALSHA");
+        words.text(&self.source.1);
+        space.thread_words(thread, &mut words);
+        words
     }
 
     /// The same call with the script's text, for a server that does not know its hash.

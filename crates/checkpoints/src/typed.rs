@@ -1,32 +1,37 @@
 //! What LangGraph's serializer made of a value: the name of a format, and bytes in it.
 
+use std::borrow::Cow;
+
 use crate::keys;
 
 /// Stored as `format:bytes`; the bytes are stored as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typed {
-    pub format: String,
+    pub format: Cow<'static, str>,
     pub bytes: Vec<u8>,
 }
 
 impl Typed {
     pub fn new(format: &str, bytes: &[u8]) -> Self {
-        Self { format: format.to_owned(), bytes: bytes.to_vec() }
+        Self { format: Cow::Owned(format.to_owned()), bytes: bytes.to_vec() }
     }
 
     pub(crate) fn encode(format: &str, bytes: &[u8]) -> Vec<u8> {
-        let format = keys::escape(format);
-        let mut stored = Vec::with_capacity(format.len() + 1 + bytes.len());
-        stored.extend_from_slice(format.as_bytes());
-        stored.push(b':');
-        stored.extend_from_slice(bytes);
-        stored
+        Self::parts(&keys::escape(format), bytes).concat()
+    }
+
+    /// What is stored, in parts; `format` is escaped.
+    pub(crate) fn parts<'a>(format: &'a str, bytes: &'a [u8]) -> [&'a [u8]; 3] {
+        [format.as_bytes(), b":", bytes]
     }
 
     /// Reuses the buffer that came from the server.
     pub(crate) fn decode(mut stored: Vec<u8>) -> Option<Self> {
         let colon = stored.iter().position(|byte| *byte == b':')?;
-        let format = keys::unescape(std::str::from_utf8(&stored[..colon]).ok()?)?;
+        let format = match &stored[..colon] {
+            b"msgpack" => Cow::Borrowed("msgpack"),
+            other => Cow::Owned(keys::unescape(std::str::from_utf8(other).ok()?)?),
+        };
         stored.drain(..=colon);
         Some(Self { format, bytes: stored })
     }

@@ -1,8 +1,8 @@
 //! Whether to keep awake for an answer.
 //!
-//! To be put to sleep and woken takes longer than a server on the same machine takes to answer. So a caller may stay awake
-//! for a moment, if answers have come within it lately. It gives the habit up where they do not, and looks again now and
-//! then.
+//! To be put to sleep and woken may take longer than a server on the same machine takes to answer; or not, if the two share
+//! a processor. Nobody knows beforehand, and it changes with whatever else the machine does. So both ways are measured all
+//! the time: most answers are waited for in the way that was faster lately, and every [`PROBE`]th in the other one.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 /// How long to stay awake at most.
 const MOMENT: Duration = Duration::from_micros(200);
-const CREDIT_MAX: u8 = 8;
-/// What an answer costs that did not come within the moment.
-const MISS_COST: u8 = 2;
-/// After this many answers that were slept through, one is watched for again.
-const PAUSE: u16 = 256;
+/// So many answers of each way are remembered.
+const LATEST: usize = 8;
+/// So many are waited for in turns at first.
+const TRIALS: u32 = 2 * LATEST as u32;
+/// Odd, so that calls of two kinds that take turns are both looked at.
+const PROBE: u32 = 31;
 
 /// One at a time keeps a processor busy with waiting; the others sleep. A child that was forked meanwhile never does: no harm.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -24,65 +25,96 @@ static HAS_PROCESSORS: LazyLock<bool> =
     LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
 
 /// The habit of one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Vigil {
-    credit: u8,
-    slept: u16,
-    until: Option<Instant>,
+    awake: Usual,
+    asleep: Usual,
+    answers: u32,
+    waiting: Option<Waiting>,
 }
 
-impl Default for Vigil {
-    fn default() -> Self {
-        Self { credit: CREDIT_MAX, slept: 0, until: None }
+#[derive(Debug)]
+struct Waiting {
+    since: Instant,
+    began_awake: bool,
+    is_awake: bool,
+}
+
+/// What is usual, in nanoseconds: the mean of the middle half of the latest. Calls of several kinds all count, and an answer
+/// that came late because of something else does not.
+#[derive(Debug, Default)]
+struct Usual {
+    latest: [u64; LATEST],
+    noted: usize,
+    nanos: u64,
+}
+
+impl Usual {
+    fn note(&mut self, nanos: u64) {
+        self.latest[self.noted % LATEST] = nanos;
+        self.noted += 1;
+        let mut sorted = self.latest;
+        let sorted = &mut sorted[..self.noted.min(LATEST)];
+        sorted.sort_unstable();
+        let middle = &sorted[sorted.len() / 4..sorted.len() - sorted.len() / 4];
+        self.nanos = middle.iter().sum::<u64>() / middle.len() as u64;
     }
 }
 
 impl Vigil {
-    /// Begins to wait for an answer; whether awake.
+    /// Is about to send something, and to wait for the answer; whether awake.
     pub fn begin(&mut self) -> bool {
-        if self.until.is_some() {
-            return true;
-        }
-        if !self.is_worth_it() || !*HAS_PROCESSORS || IS_TAKEN.swap(true, Ordering::Acquire) {
-            return false;
-        }
-        self.until = Some(Instant::now() + MOMENT);
-        true
+        self.sleep();
+        let is_awake = self.is_awake_next() && *HAS_PROCESSORS && !IS_TAKEN.swap(true, Ordering::Acquire);
+        self.waiting = Some(Waiting { since: Instant::now(), began_awake: is_awake, is_awake });
+        is_awake
     }
 
-    /// Whether the moment is over.
-    pub fn is_over(&self) -> bool {
-        self.until.is_none_or(|until| Instant::now() >= until)
+    /// Whether the moment is over, and it is time to sleep.
+    pub fn is_over(&mut self) -> bool {
+        let is_over = self.waiting.as_ref().is_none_or(|waiting| waiting.since.elapsed() >= MOMENT);
+        if is_over {
+            self.sleep();
+        }
+        is_over
     }
 
-    /// Stops waiting awake, if it did: with an answer, or without.
-    pub fn end(&mut self, is_answered: bool) {
-        if self.until.take().is_none() {
-            return;
+    /// Does not stay awake any longer.
+    pub fn sleep(&mut self) {
+        if let Some(waiting) = &mut self.waiting
+            && std::mem::take(&mut waiting.is_awake)
+        {
+            IS_TAKEN.store(false, Ordering::Release);
         }
-        IS_TAKEN.store(false, Ordering::Release);
-        self.credit = match is_answered {
-            true => (self.credit + 1).min(CREDIT_MAX),
-            false => self.credit.saturating_sub(MISS_COST),
-        };
     }
 
-    fn is_worth_it(&mut self) -> bool {
-        if self.credit > 0 {
-            return true;
+    /// The answer has come.
+    pub fn end(&mut self) {
+        self.sleep();
+        if let Some(Waiting { since, began_awake, .. }) = self.waiting.take() {
+            let nanos = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            if began_awake {
+                self.awake.note(nanos)
+            } else {
+                self.asleep.note(nanos)
+            }
+            self.answers = self.answers.wrapping_add(1);
         }
-        self.slept += 1;
-        if self.slept < PAUSE {
-            return false;
+    }
+
+    /// To stay awake must save at least a tenth.
+    fn is_awake_next(&self) -> bool {
+        if self.answers < TRIALS {
+            return self.answers.is_multiple_of(2);
         }
-        self.slept = 0;
-        true
+        let is_faster = self.awake.nanos < self.asleep.nanos - self.asleep.nanos / 10;
+        is_faster != self.answers.is_multiple_of(PROBE)
     }
 }
 
 impl Drop for Vigil {
     fn drop(&mut self) {
-        self.end(false);
+        self.sleep();
     }
 }
 
@@ -90,20 +122,42 @@ impl Drop for Vigil {
 mod tests {
     use super::*;
 
+    /// How many of a thousand answers are waited for awake, if they take that long in one way and in the other.
+    fn watched(vigil: &mut Vigil, awake_nanos: u64, asleep_nanos: u64) -> usize {
+        (0..1_000)
+            .filter(|number| {
+                let is_awake = vigil.is_awake_next();
+                let nanos = if is_awake { awake_nanos } else { asleep_nanos };
+                let late = if number % 10 == 0 { 5_000_000 } else { 0 };
+                if is_awake {
+                    vigil.awake.note(nanos + late)
+                } else {
+                    vigil.asleep.note(nanos + late)
+                }
+                vigil.answers += 1;
+                is_awake
+            })
+            .count()
+    }
+
     #[test]
-    fn a_habit_that_does_not_pay_is_given_up_and_tried_again() {
+    fn the_faster_way_is_the_usual_one_and_the_other_is_tried_now_and_then() {
         let mut vigil = Vigil::default();
-        let misses = (0..100).take_while(|_| {
-            let is_worth_it = vigil.is_worth_it();
-            vigil.until = is_worth_it.then(Instant::now);
-            vigil.end(false);
-            is_worth_it
-        });
-        assert_eq!(misses.count(), usize::from(CREDIT_MAX / MISS_COST));
-        let tried = (0..2 * usize::from(PAUSE)).filter(|_| vigil.is_worth_it()).count();
-        assert_eq!(tried, 2);
-        vigil.until = Some(Instant::now());
-        vigil.end(true);
-        assert!(vigil.is_worth_it());
+        let near = watched(&mut vigil, 30_000, 70_000);
+        assert!((900..1_000).contains(&near), "{near}");
+        // Somebody else needs the processor now.
+        watched(&mut vigil, 250_000, 90_000);
+        let crowded = watched(&mut vigil, 250_000, 90_000);
+        assert!((1..100).contains(&crowded), "{crowded}");
+        // Not any more.
+        watched(&mut vigil, 30_000, 70_000);
+        let again = watched(&mut vigil, 30_000, 70_000);
+        assert!((900..1_000).contains(&again), "{again}");
+    }
+
+    #[test]
+    fn what_is_as_fast_asleep_is_slept_through() {
+        let far = watched(&mut Vigil::default(), 500_000, 500_000);
+        assert!((1..100).contains(&far), "{far}");
     }
 }

@@ -20,6 +20,9 @@ use crate::vigil::Vigil;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Who polls lets others have this processor first, and again after this many polls: the server may be waiting for it.
+const POLLS_A_TURN: u32 = 16;
+
 /// Why there is no answer here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -40,7 +43,9 @@ pub struct Reply(pub(crate) Value);
 pub struct Wire {
     socket: Arc<Socket>,
     inbox: Inbox,
-    vigil: Vigil,
+    vigil: Box<Vigil>,
+    /// What the socket was told last; to tell it costs.
+    patience: Option<Duration>,
 }
 
 impl std::fmt::Debug for Wire {
@@ -89,18 +94,24 @@ impl Socket {
         }
     }
 
-    /// From now on a call waits at most that long, or not at all.
-    fn wait_for(&self, timeout: Option<Duration>) -> io::Result<()> {
+    /// Whether a call waits, from now on.
+    fn set_waiting(&self, waits: bool) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_nonblocking(!waits),
+            Self::Unix(stream) => stream.set_nonblocking(!waits),
+        }
+    }
+
+    /// A call that waits does so for that long.
+    fn set_patience(&self, timeout: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => {
-                stream.set_nonblocking(timeout.is_none())?;
-                stream.set_read_timeout(timeout)?;
-                stream.set_write_timeout(timeout)
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))
             }
             Self::Unix(stream) => {
-                stream.set_nonblocking(timeout.is_none())?;
-                stream.set_read_timeout(timeout)?;
-                stream.set_write_timeout(timeout)
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))
             }
         }
     }
@@ -162,28 +173,46 @@ impl Wire {
 
     /// Sends a request and waits for its answer, on this thread.
     pub fn exchange(&mut self, request: &[u8], timeout: Duration) -> Result<Reply, Failure> {
+        // Before it is sent: a server on the same processor may do all of its work while this thread is still sending.
+        let is_awake = self.vigil.begin();
         let sent = self.send(request)?;
-        if sent == request.len()
-            && let Some(answer) = self.stay_awake()?
-        {
-            return Ok(answer);
-        }
-        self.socket.wait_for(Some(timeout)).map_err(|_| Failure::Lost)?;
-        let answer = self.wait(&request[sent..]);
-        self.socket.wait_for(None).map_err(|_| Failure::Lost)?;
+        let awake = match is_awake && sent == request.len() {
+            true => self.stay_awake(),
+            false => Ok(None),
+        };
+        let answer = match awake {
+            Ok(None) => self.sleep(&request[sent..], timeout),
+            Ok(Some(answer)) => Ok(answer),
+            Err(failure) => Err(failure),
+        };
+        self.vigil.end();
         answer
     }
 
     fn stay_awake(&mut self) -> Result<Option<Reply>, Failure> {
-        if !self.vigil.begin() {
-            return Ok(None);
-        }
-        let mut answer = self.receive();
-        while matches!(answer, Ok(None)) && !self.vigil.is_over() {
+        for polls in 0_u32.. {
+            if polls.is_multiple_of(POLLS_A_TURN) {
+                std::thread::yield_now();
+            }
+            if let Some(answer) = self.receive()? {
+                return Ok(Some(answer));
+            }
+            if self.vigil.is_over() {
+                break;
+            }
             std::hint::spin_loop();
-            answer = self.receive();
         }
-        self.vigil.end(!matches!(answer, Ok(None)));
+        Ok(None)
+    }
+
+    fn sleep(&mut self, unsent: &[u8], timeout: Duration) -> Result<Reply, Failure> {
+        self.vigil.sleep();
+        if self.patience.replace(timeout) != Some(timeout) {
+            self.socket.set_patience(timeout).map_err(|_| Failure::Lost)?;
+        }
+        self.socket.set_waiting(true).map_err(|_| Failure::Lost)?;
+        let answer = self.wait(unsent);
+        self.socket.set_waiting(false).map_err(|_| Failure::Lost)?;
         answer
     }
 
@@ -255,7 +284,7 @@ async fn greeted(info: &ConnectionInfo) -> Result<Wire, Failure> {
         _ => return Err(Failure::NotPlain),
     };
     let socket = Arc::new(socket.map_err(|_| Failure::Lost)?);
-    Ok(Wire { socket, inbox: Inbox::default(), vigil: Vigil::default() })
+    Ok(Wire { socket, inbox: Inbox::default(), vigil: Box::default(), patience: None })
 }
 
 /// Says who it is and which database it wants, and asks whether it is a cluster.

@@ -155,7 +155,7 @@ async fn check(store: &Checkpoints) {
     assert_eq!((newest.id.as_str(), newest.seq, newest.parent.as_deref()), ("c2", 2, Some("c1")));
     assert_eq!(newest.run.as_deref(), Some("run-1"));
     assert_eq!(
-        (newest.checkpoint.bytes.as_slice(), newest.metadata.format.as_str()),
+        (newest.checkpoint.bytes.as_slice(), &*newest.metadata.format),
         (&b"\x81\xa1v\x05"[..], "json")
     );
     let values: Vec<_> =

@@ -1,6 +1,6 @@
 //! Reading a checkpoint.
 
-use redis::{Cmd, Value};
+use redis::Value;
 
 use crate::error::Error;
 use crate::keys::{self, Keyspace};
@@ -10,6 +10,7 @@ use crate::scripts;
 use crate::store::Checkpoints;
 use crate::typed::Typed;
 use crate::wire::Reply;
+use crate::words::Words;
 use crate::writes::{self, Write};
 
 /// A checkpoint as it was stored.
@@ -44,9 +45,9 @@ pub struct Get {
 }
 
 impl Get {
-    /// The one call that it is, as the server takes it.
-    pub fn request(&self, space: &Keyspace) -> Vec<u8> {
-        self.call(space).get_packed_command()
+    /// As [`crate::Put::request`].
+    pub fn request(&self, space: &Keyspace, unsent: &mut Vec<u8>) {
+        self.call(space).send_with(unsent);
     }
 
     pub fn answered(&self, reply: Reply) -> Result<Option<Stored>, Error> {
@@ -57,21 +58,21 @@ impl Get {
         stored.map(Some).ok_or_else(|| Error::corrupt(&self.thread, "a checkpoint cannot be read"))
     }
 
-    pub(super) fn call(&self, space: &Keyspace) -> Cmd {
-        let mut call = scripts::GET_TUPLE.call(&space.thread(&self.thread));
+    pub(super) fn call(&self, space: &Keyspace) -> Words {
+        let mut call = scripts::GET_TUPLE.words(space, &self.thread, 0);
         match self.refresh_ms {
-            Some(ttl_ms) => call.arg(ttl_ms),
-            None => call.arg(-1),
-        };
-        call.arg(keys::namespace_prefix(&self.ns));
-        call.arg(self.id.as_deref().map(keys::escape).unwrap_or_default().as_bytes());
+            Some(ttl_ms) => call.number(ttl_ms),
+            None => call.text("-1"),
+        }
+        call.text(&keys::namespace_prefix(&self.ns));
+        call.text(&self.id.as_deref().map(keys::escape).unwrap_or_default());
         call
     }
 }
 
 impl Checkpoints {
     pub async fn get(&self, get: &Get) -> Result<Option<Stored>, Error> {
-        get.answered(Reply(self.send(&get.thread, &get.call(&self.space)).await?))
+        get.answered(Reply(self.send(&get.thread, &get.call(&self.space).command()).await?))
     }
 }
 

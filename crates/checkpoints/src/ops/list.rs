@@ -140,7 +140,7 @@ impl Checkpoints {
             .into_iter()
             .map(|each| Get { thread: thread.clone(), ns: each.ns, id: Some(each.id), refresh_ms })
             .collect();
-        let calls: Vec<Cmd> = gets.iter().map(|get| get.call(&self.space)).collect();
+        let calls: Vec<Cmd> = gets.iter().map(|get| get.call(&self.space).command()).collect();
         let answers = if calls.is_empty() { Vec::new() } else { self.send_all(&thread, &calls).await? };
         let mut loaded = Vec::with_capacity(gets.len());
         for (get, answer) in gets.iter().zip(answers) {

@@ -1,21 +1,19 @@
 //! Storing a checkpoint.
 
-use redis::Cmd;
-
 use crate::error::Error;
 use crate::keys::{self, Keyspace};
-use crate::record::Draft;
+use crate::record::{Draft, Refs};
 use crate::reply;
 use crate::scripts;
 use crate::store::Checkpoints;
 use crate::typed::Typed;
 use crate::wire::Reply;
+use crate::words::Words;
 
 /// A checkpoint to be stored.
 #[derive(Clone, Debug)]
 pub struct Put {
     pub thread: String,
-    pub ns: String,
     pub id: String,
     pub parent: Option<String>,
     pub run: Option<String>,
@@ -25,16 +23,19 @@ pub struct Put {
     pub ttl_ms: u64,
     checkpoint: Vec<u8>,
     metadata: Vec<u8>,
-    refs: Vec<String>,
-    values: Vec<(String, Vec<u8>)>,
-    emptied: Vec<String>,
+    refs: Refs,
+    /// Fields and values, and fields that are empty now.
+    values: Words,
+    emptied: Words,
+    /// `ns/`
+    prefix: String,
 }
 
 impl Put {
     pub fn new(thread: &str, ns: &str, id: &str) -> Self {
         Self {
             thread: thread.to_owned(),
-            ns: ns.to_owned(),
+            prefix: keys::namespace_prefix(ns),
             id: id.to_owned(),
             parent: None,
             run: None,
@@ -42,9 +43,9 @@ impl Put {
             ttl_ms: 0,
             checkpoint: Vec::new(),
             metadata: Vec::new(),
-            refs: Vec::new(),
-            values: Vec::new(),
-            emptied: Vec::new(),
+            refs: Refs::default(),
+            values: Words::default(),
+            emptied: Words::default(),
         }
     }
 
@@ -59,22 +60,23 @@ impl Put {
 
     /// A channel of the checkpoint whose value, if it has one, was stored before. `version` comes from [`crate::keys`].
     pub fn refer(&mut self, channel: &str, version: &str) {
-        self.refs.push(keys::blob_ref(channel, version));
+        self.refs.push(channel, version);
     }
 
     /// A channel with a new value.
     pub fn value(&mut self, channel: &str, version: &str, format: &str, bytes: &[u8]) {
-        self.values.push((keys::blob_ref(channel, version), Typed::encode(format, bytes)));
+        field(&mut self.values, &self.prefix, channel, version);
+        self.values.join(&Typed::parts(&keys::escape(format), bytes));
     }
 
     /// A channel that has no value in its new version.
     pub fn empty(&mut self, channel: &str, version: &str) {
-        self.emptied.push(keys::blob_ref(channel, version));
+        field(&mut self.emptied, &self.prefix, channel, version);
     }
 
-    /// The one call that it is, as the server takes it.
-    pub fn request(&self, space: &Keyspace) -> Vec<u8> {
-        self.call(space).get_packed_command()
+    /// Puts the one call that it is, as the server takes it, behind what is to be sent already.
+    pub fn request(&self, space: &Keyspace, unsent: &mut Vec<u8>) {
+        self.call(space).send_with(unsent);
     }
 
     /// The new checkpoint's place in the order of the thread.
@@ -83,8 +85,7 @@ impl Put {
         seq.ok_or_else(|| Error::corrupt(&self.thread, "the new checkpoint has no place in the order"))
     }
 
-    pub(crate) fn call(&self, space: &Keyspace) -> Cmd {
-        let prefix = keys::namespace_prefix(&self.ns);
+    fn call(&self, space: &Keyspace) -> Words {
         let draft = Draft {
             parent: self.parent.as_deref(),
             run: self.run.as_deref(),
@@ -93,22 +94,30 @@ impl Put {
             checkpoint: &self.checkpoint,
             metadata: &self.metadata,
         };
-        let mut call = scripts::PUT.call(&space.thread(&self.thread));
-        call.arg(self.ttl_ms).arg(&self.thread).arg(&prefix).arg(&*keys::escape(&self.id));
-        call.arg(self.run.as_deref().unwrap_or_default()).arg(draft.pack()).arg(self.values.len());
-        for (field, value) in &self.values {
-            call.arg(format!("{prefix}{field}")).arg(value);
-        }
-        for field in &self.emptied {
-            call.arg(format!("{prefix}{field}"));
-        }
+        let record = draft.pack();
+        let size = record.len() + self.values.size() + self.emptied.size();
+        let mut call = scripts::PUT.words(space, &self.thread, size);
+        call.number(self.ttl_ms);
+        call.text(&self.thread);
+        call.text(&self.prefix);
+        call.text(&keys::escape(&self.id));
+        call.text(self.run.as_deref().unwrap_or_default());
+        call.join(&[&record]);
+        call.number(self.values.count() as u64 / 2);
+        call.extend(&self.values);
+        call.extend(&self.emptied);
         call
     }
+}
+
+/// `ns/channel/version`
+fn field(words: &mut Words, prefix: &str, channel: &str, version: &str) {
+    words.join(&[prefix.as_bytes(), keys::escape(channel).as_bytes(), b"/", version.as_bytes()]);
 }
 
 impl Checkpoints {
     /// Stores a checkpoint and its new values at once; its place in the order of the thread.
     pub async fn put(&self, put: &Put) -> Result<u64, Error> {
-        put.answered(Reply(self.send(&put.thread, &put.call(&self.space)).await?))
+        put.answered(Reply(self.send(&put.thread, &put.call(&self.space).command()).await?))
     }
 }

@@ -1,12 +1,11 @@
 //! Storing what a task wrote.
 
-use redis::Cmd;
-
 use crate::error::Error;
 use crate::keys::{self, Keyspace};
 use crate::scripts;
 use crate::store::Checkpoints;
 use crate::typed::Typed;
+use crate::words::Words;
 use crate::writes;
 
 /// The writes of one task after a checkpoint.
@@ -39,16 +38,19 @@ impl PutWrites {
         self.values.push((channel.to_owned(), Typed::encode(format, bytes)));
     }
 
-    /// The one call that it is, as the server takes it. Any answer will do.
-    pub fn request(&self, space: &Keyspace) -> Vec<u8> {
-        self.call(space).get_packed_command()
+    /// As [`crate::Put::request`]. Any answer will do.
+    pub fn request(&self, space: &Keyspace, unsent: &mut Vec<u8>) {
+        self.call(space).send_with(unsent);
     }
 
-    pub(crate) fn call(&self, space: &Keyspace) -> Cmd {
+    fn call(&self, space: &Keyspace) -> Words {
         let [ns, checkpoint, task] = [&self.ns, &self.checkpoint, &self.task].map(|part| keys::escape(part));
-        let mut call = scripts::PUT_WRITES.call(&space.thread(&self.thread));
-        call.arg(self.ttl_ms).arg(&self.thread).arg(format!("{ns}/{checkpoint}/{task}"));
-        call.arg(writes::pack(&self.path, &self.values));
+        let writes = writes::pack(&self.path, &self.values);
+        let mut call = scripts::PUT_WRITES.words(space, &self.thread, writes.len());
+        call.number(self.ttl_ms);
+        call.text(&self.thread);
+        call.join(&[ns.as_bytes(), b"/", checkpoint.as_bytes(), b"/", task.as_bytes()]);
+        call.join(&[&writes]);
         call
     }
 }
@@ -56,7 +58,7 @@ impl PutWrites {
 impl Checkpoints {
     /// Stores a task's writes at once. The checkpoint itself may come later.
     pub async fn put_writes(&self, put: &PutWrites) -> Result<(), Error> {
-        self.send(&put.thread, &put.call(&self.space)).await?;
+        self.send(&put.thread, &put.call(&self.space).command()).await?;
         Ok(())
     }
 }

@@ -76,7 +76,7 @@ fn tell(stored: &Stored) -> Result<(), Failure> {
         let rows = stored.values.iter().map(|(channel, value)| {
             [
                 channel.clone(),
-                value.format.clone(),
+                value.format.to_string(),
                 size(value.bytes.len() as u64),
                 audit::json(value).to_string(),
             ]
