@@ -8,9 +8,12 @@
 - graph: a graph of 10 nodes on 100 threads, 10 at a time, async.
 
 Redis and Postgres are started here, in temporary folders: Redis with an AOF that is synced every second and, as a row of
-its own, with every write; Postgres and SQLite as they come, which is synced with every write. Rounds of all savers take
-turns, so that whatever else the machine does hits all of them; the figures are medians of rounds after the first. Needs
-`benches/requirements.txt`, the package itself (`maturin develop --release`), redis-server and Postgres.
+its own, with every write; Postgres and SQLite as they come, which is synced with every write. In each round the savers do
+the same thing one right after the other, in another order each time, so that whatever else the machine does hits all of
+them. The figures are medians of rounds after the first. What is compared are the figures of one round: a ratio is the median
+of the ratios of all rounds, and the least and the greatest of them stand beside it. The savers need a processor besides that of
+the server, so a machine that is busy with something else says nothing: how idle it was between measurements is shown, too.
+Needs `benches/requirements.txt`, the package itself (`maturin develop --release`), redis-server and Postgres.
 """
 
 from __future__ import annotations
@@ -44,12 +47,15 @@ from langgraph.graph import START, StateGraph
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from switchyard import RedisSaver
+from switchyard import RedisSaver, _core
 
 CHANNELS, NODES, THREADS, AT_A_TIME = 20, 10, 100, 10
-PAIRS = 1_000
+PAIRS = 500
 # What the one before has left to do in the background, such as a vacuum, is not to be the next one's cost.
-PAUSE_S = 1.0
+PAUSE_S = 0.3
+
+Rounds = dict[str, dict[str, list[float]]]
+"""Name of a saver → kind → a figure for each round."""
 
 
 def free_port() -> int:
@@ -208,59 +214,84 @@ async def savers(
     return made
 
 
-async def measure(rounds: int, only: set[str]) -> dict[str, dict[str, float]]:
+def ticks() -> tuple[int, int]:
+    """Of all processors: idle, and all."""
+    try:
+        spent = [int(each) for each in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    except OSError:
+        return 0, 0
+    return spent[3] + spent[4], sum(spent)
+
+
+async def pause(idle: list[float]) -> None:
+    before = ticks()
+    await asyncio.sleep(PAUSE_S)
+    after = ticks()
+    if after[1] > before[1]:
+        idle.append((after[0] - before[0]) / (after[1] - before[1]))
+    # What other savers hold in memory is not looked at again while the next one is measured.
+    gc.collect()
+    gc.freeze()
+
+
+async def measure(rounds: int, only: set[str]) -> tuple[Rounds, list[float]]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="checkpointers-")))
         async with AsyncExitStack() as astack:
             found = await savers(stack, astack, folder, only)
-            figures: dict[str, dict[str, list[float]]] = {
-                name: {"sync": [], "async": [], "graph": []} for name in found
-            }
+            figures: Rounds = {name: {"sync": [], "async": [], "graph": []} for name in found}
+            idle: list[float] = []
             for round in range(rounds + 1):
                 # Each is behind another one in each round.
                 order = list(found)
-                for name in order[round % len(order) :] + order[: round % len(order)]:
-                    sync, native = found[name]
-                    await asyncio.sleep(PAUSE_S)
-                    # What other savers hold in memory is not looked at again while this one is measured.
-                    gc.collect()
-                    gc.freeze()
-                    row = (pairs_sync(sync), await pairs_async(native), await graphs(native))
-                    # The first round is for whatever is slow once.
-                    if round:
-                        for kind, figure in zip(figures[name], row, strict=True):
+                order = order[round % len(order) :] + order[: round % len(order)]
+                for kind in ("sync", "async", "graph"):
+                    for name in order:
+                        sync, native = found[name]
+                        await pause(idle)
+                        if kind == "sync":
+                            figure = pairs_sync(sync)
+                        else:
+                            figure = await (pairs_async(native) if kind == "async" else graphs(native))
+                        # The first round is for whatever is slow once.
+                        if round:
                             figures[name][kind].append(figure)
-                    print(".", end="", file=sys.stderr, flush=True)
+                        print(".", end="", file=sys.stderr, flush=True)
             print(file=sys.stderr)
-            return {
-                name: {kind: statistics.median(values) for kind, values in kinds.items()}
-                for name, kinds in figures.items()
-            }
+            return figures, idle
 
 
-def show(figures: dict[str, dict[str, float]]) -> None:
-    print(f"{'':31} {'put+get sync':>14} {'put+get async':>14} {'graphs':>10}")
-    for name, row in figures.items():
-        print(f"{name:31} {row['sync']:>12,.0f}/s {row['async']:>12,.0f}/s {row['graph']:>8.2f} s")
+def ratio(ours: list[float], theirs: list[float]) -> str:
+    ratios = [own / their for own, their in zip(ours, theirs, strict=True)]
+    return f"{statistics.median(ratios):.2f}x ({min(ratios):.2f}-{max(ratios):.2f})"
+
+
+def show(figures: Rounds, idle: list[float]) -> None:
+    print(f"{'':31} {'put+get sync':>20} {'put+get async':>20} {'graphs':>20}")
+    for name, kinds in figures.items():
+        sync, native, graph = (statistics.median(kinds[kind]) for kind in ("sync", "async", "graph"))
+        print(f"{name:31} {sync:>18,.0f}/s {native:>18,.0f}/s {graph:>18.2f} s")
     ours = figures.get("switchyard")
     for other in ("postgres", "sqlite", "memory"):
         if ours and other in figures:
-            row = figures[other]
-            print(
-                f"switchyard / {other:18} {ours['sync'] / row['sync']:>13.2f}x {ours['async'] / row['async']:>13.2f}x"
-                f" {ours['graph'] / row['graph']:>8.2f}x"
-            )
+            cells = [ratio(ours[kind], figures[other][kind]) for kind in ("sync", "async", "graph")]
+            print(f"switchyard / {other:18} {cells[0]:>20} {cells[1]:>20} {cells[2]:>20}")
+    if idle:
+        print(f"between measurements the processors were {statistics.median(idle):.0%} idle ({min(idle):.0%} at worst)")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="LangGraph checkpointers side by side")
     parser.add_argument("--only", default="", help="names of savers, with commas")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     only = {name for name in args.only.split(",") if name}
-    figures = asyncio.run(measure(args.rounds, only))
-    print(json.dumps(figures)) if args.json else show(figures)
+    # The tests build in place as well, and what they build is half as fast.
+    if not _core.IS_OPTIMIZED:
+        raise SystemExit("switchyard is not built for speed\nhint: cd python && maturin develop --release")
+    figures, idle = asyncio.run(measure(args.rounds, only))
+    print(json.dumps({"rounds": figures, "idle": idle})) if args.json else show(figures, idle)
 
 
 if __name__ == "__main__":

@@ -22,4 +22,8 @@ mod _core {
     use crate::core::Core;
     #[pymodule_export]
     use crate::op::Op;
+
+    /// Whether it was built to be fast: what is measured with another build says nothing.
+    #[pymodule_export]
+    const IS_OPTIMIZED: bool = !cfg!(debug_assertions);
 }

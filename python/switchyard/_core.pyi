@@ -4,6 +4,9 @@ from typing import Any
 
 _Typed = tuple[str, bytes]
 
+IS_OPTIMIZED: bool
+"""Whether it was built to be fast: what is measured with another build says nothing."""
+
 class Op:
     """Something to be done, once."""
 
