@@ -158,6 +158,9 @@ impl Listener {
         if !leave.is_empty() {
             let names: Vec<String> = leave.iter().map(name).collect();
             channels.sink.unsubscribe(names).await.map_err(StoreError::unavailable)?;
+            let followed = leave.into_iter().filter(|run| self.waiters.followers.is_followed(*run));
+            let (archive, waiters) = (self.archive.clone(), self.waiters.clone());
+            tokio::spawn(follow_retried(archive, waiters, followed.collect()));
         }
         if !followed.is_empty() {
             tokio::spawn(tell_archived(self.archive.clone(), self.waiters.clone(), followed));
@@ -218,6 +221,17 @@ impl Channels {
             }
         }
         Changes { subscribe, leave, followed }
+    }
+}
+
+/// Runs that were left because they had ended, and that somebody follows who may have come after they were tried again.
+async fn follow_retried(archive: Arc<dyn Archive>, waiters: Arc<Waiters>, runs: Vec<RunId>) {
+    for run in runs {
+        if let Ok(Some(record)) = archive.run(run).await
+            && !record.status.is_terminal()
+        {
+            waiters.ask(Asked::Follow(run));
+        }
     }
 }
 

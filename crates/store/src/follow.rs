@@ -40,6 +40,11 @@ impl Followers {
         followed.map(|(run, _)| *run).collect()
     }
 
+    pub fn is_followed(&self, run: RunId) -> bool {
+        let by_run = self.by_run.lock();
+        by_run.as_ref().and_then(|by_run| by_run.get(&run)).is_some_and(|sender| sender.receiver_count() > 0)
+    }
+
     /// Nothing will be told any more: whoever follows finds that out instead of waiting for ever.
     pub fn close(&self) {
         *self.by_run.lock() = None;
