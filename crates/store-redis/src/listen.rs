@@ -158,9 +158,11 @@ impl Listener {
         if !leave.is_empty() {
             let names: Vec<String> = leave.iter().map(name).collect();
             channels.sink.unsubscribe(names).await.map_err(StoreError::unavailable)?;
-            let followed = leave.into_iter().filter(|run| self.waiters.followers.is_followed(*run));
-            let (archive, waiters) = (self.archive.clone(), self.waiters.clone());
-            tokio::spawn(follow_retried(archive, waiters, followed.collect()));
+        }
+        let left: Vec<RunId> =
+            leave.into_iter().filter(|run| self.waiters.followers.is_followed(*run)).collect();
+        if !left.is_empty() {
+            tokio::spawn(follow_retried(self.archive.clone(), self.waiters.clone(), left));
         }
         if !followed.is_empty() {
             tokio::spawn(tell_archived(self.archive.clone(), self.waiters.clone(), followed));

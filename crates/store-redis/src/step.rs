@@ -100,12 +100,12 @@ impl RedisStore {
         &self,
         parts: &[Part],
     ) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
-        let Some(call) = self.step_call(parts)? else {
+        let Some((call, may_end_a_run)) = self.step_call(parts)? else {
             return Ok(parts.iter().map(|_| Ok(Outcome::default())).collect());
         };
         let (letters, found): (String, Vec<Vec<redis::Value>>) =
             self.client.call(&scripts::STEP, &call).await?;
-        if self.may_end_a_run(parts) {
+        if may_end_a_run {
             self.urgent.notify_one();
         }
         let mut tasks = VecDeque::with_capacity(found.len());
@@ -121,17 +121,8 @@ impl RedisStore {
         Ok(letters.split(' ').zip(parts).map(outcome).collect())
     }
 
-    /// Whether nothing follows after one of these.
-    fn may_end_a_run(&self, parts: &[Part]) -> bool {
-        let is_last = |settlement: &Settlement| {
-            let found = self.graph_of_claim(&settlement.claim);
-            found.is_some_and(|(graph, ix)| graph.ir.node(ix).dependents.is_empty())
-        };
-        parts.iter().flat_map(|part| &part.settlements).any(is_last)
-    }
-
-    /// The call, unless there is nothing to do.
-    fn step_call(&self, parts: &[Part]) -> Result<Option<Cmd>, StoreError> {
+    /// The call, unless there is nothing to do, and whether it settles something that nothing follows after.
+    fn step_call(&self, parts: &[Part]) -> Result<Option<(Cmd, bool)>, StoreError> {
         // Those who claim nothing may have said less.
         let wants = parts.iter().max_by_key(|part| part.max).filter(|part| part.max > 0);
         let wants = wants.or_else(|| parts.iter().find(|part| !part.settlements.is_empty()));
@@ -144,7 +135,7 @@ impl RedisStore {
         for queue in want.queues.iter() {
             call.arg(&**queue);
         }
-        let places = self.write_places(parts, &mut call)?;
+        let (places, has_last) = self.write_places(parts, &mut call)?;
         let mut places = places.into_iter();
         call.arg(parts.len());
         for part in parts {
@@ -153,11 +144,12 @@ impl RedisStore {
                 write_settlement(settlement, places.next().unwrap_or(0), &mut call)?;
             }
         }
-        Ok(Some(call))
+        Ok(Some((call, has_last)))
     }
 
-    /// What the settlements say about graphs, each thing once. For each settlement the number of its place.
-    fn write_places(&self, parts: &[Part], call: &mut Cmd) -> Result<Vec<usize>, StoreError> {
+    /// What the settlements say about graphs, each thing once. For each settlement the number of its place, and whether
+    /// one of the places leads nowhere.
+    fn write_places(&self, parts: &[Part], call: &mut Cmd) -> Result<(Vec<usize>, bool), StoreError> {
         let mut known: HashMap<(Hash, NodeIx, Ending), usize> = HashMap::new();
         let mut places: Vec<(Arc<Graph>, NodeIx, Ending)> = Vec::new();
         let mut numbers = Vec::new();
@@ -172,11 +164,12 @@ impl RedisStore {
             });
             numbers.push(*number);
         }
+        let has_last = places.iter().any(|(graph, ix, _)| graph.ir.node(*ix).dependents.is_empty());
         call.arg(places.len());
         for (graph, ix, ending) in places {
             graph.write_place(ix, ending, call);
         }
-        Ok(numbers)
+        Ok((numbers, has_last))
     }
 
     pub(crate) fn remember(&self, run: switchyard_core::RunId, definition: Hash) {
