@@ -1,4 +1,4 @@
-"""A worker for `function` nodes that needs redis-py and nothing of Switchyard's. docs/plain-workers.md explains it.
+"""A worker for `function` nodes that needs redis-py and nothing of Switchyard's. docs/guide/plain-workers.md explains it.
 
     REDIS_URL=redis://127.0.0.1:6379 python3 plain_worker.py
 """

@@ -1,4 +1,4 @@
-//! Every key and every field, from functions in this file. `docs/checkpointer.md` has the table.
+//! Every key and every field, from functions in this file. `docs/guide/langgraph.md` has the table.
 //!
 //! A thread's keys carry its escaped id as their hash tag. Parts of a field are escaped and joined with `/`.
 

@@ -88,7 +88,7 @@ impl About {
     }
 }
 
-/// `docs/metrics.md`
+/// `docs/reference/metrics.md`
 pub fn reference() -> String {
     let mut page = String::new();
     // Writing to a string does not fail.

@@ -61,10 +61,10 @@ fn what_is_documented_is_exposed_and_nothing_else() {
 
 #[test]
 fn the_page_about_them_is_the_one_checked_in() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
     if std::env::var_os("SWITCHYARD_UPDATE_DOCS").is_some() {
         std::fs::write(&path, reference()).unwrap();
     }
     let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(checked_in == reference(), "docs/metrics.md is old: run this test with SWITCHYARD_UPDATE_DOCS=1");
+    assert!(checked_in == reference(), "docs/reference/metrics.md is old: run this test with SWITCHYARD_UPDATE_DOCS=1");
 }

@@ -3,7 +3,7 @@
 //! - [`Settings`]: one typed struct; a setting is one entry in `table.rs`, and everything below follows from it
 //! - [`SETTINGS`]: the same as data: key, environment name, flag, unit, bounds, default, text
 //! - [`load`]: file, environment, flags; the later wins, and [`Loaded`] knows where each value came from
-//! - [`reference`]: the page `docs/settings.md`
+//! - [`reference`]: the page `docs/reference/settings.md`
 //!
 //! This crate never decides what a setting does, and never prints.
 

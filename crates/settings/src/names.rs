@@ -28,7 +28,7 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("SWITCHYARD_BENCH_MEMORY_ALONE", "set by `bench memory` for the process that it measures"),
     ("SWITCHYARD_KILL_SEED", "read by a test: repeats its random choices"),
     ("SWITCHYARD_TEST_REDIS", "read by tests: the program that they start instead of `redis-server`"),
-    ("SWITCHYARD_UPDATE_OPENAPI", "read by a test: rewrites `docs/openapi.json`"),
+    ("SWITCHYARD_UPDATE_OPENAPI", "read by a test: rewrites `docs/reference/openapi.json`"),
     ("SWITCHYARD_UPDATE_DOCS", "read by tests: rewrites the generated pages under `docs`"),
 ];
 
@@ -37,7 +37,7 @@ pub(crate) const NO_SETTINGS: &[(&str, &str)] = &[
     ("MESSAGING_PLATFORM", "streams of Redis carry tasks if `redis.url` is set, and nothing else does"),
     (
         "MESSAGING_QUEUE_NAME",
-        "there is a stream for each type of task and priority (`docs/keys.md`); `redis.prefix` tells setups apart",
+        "there is a stream for each type of task and priority (`docs/reference/keys.md`); `redis.prefix` tells setups apart",
     ),
     (
         "REDIS_STREAM_DELETE_AFTER_ACK",

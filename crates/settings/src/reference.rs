@@ -16,7 +16,7 @@ A setting comes from its default, from the settings file, from the environment, 
 const NOT_SET: &str = "\
 Workers of queues in Redis often know these as well. Nothing is set by them, and nobody is warned about them.";
 
-/// `docs/settings.md`
+/// `docs/reference/settings.md`
 pub fn reference() -> String {
     let mut page = String::new();
     // Writing to a string does not fail.

@@ -1,5 +1,5 @@
 //! Every setting. An entry here is all there is to adding one: the file, the environment, the flag, the command
-//! `config` and `docs/settings.md` follow from it.
+//! `config` and `docs/reference/settings.md` follow from it.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -56,7 +56,7 @@ settings! {
     /// The Redis that runs in flight live in, instead of this process: `redis://`, `rediss://` (TLS) or
     /// `redis+unix://`, with user and password if it wants them.
     ///
-    /// Redis 7 or newer or Valkey, with `noeviction` and an append-only file. `docs/redis.md` has everything about it.
+    /// Redis 7 or newer or Valkey, with `noeviction` and an append-only file. `docs/operating/redis.md` has everything about it.
     redis: Option<Secret> = {
         key: "redis.url",
         env: "REDIS_URL",

@@ -83,13 +83,13 @@ fn a_file_that_is_overruled_is_still_checked() {
 
 #[test]
 fn the_reference_page_is_the_one_checked_in() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/settings.md");
     if std::env::var_os("SWITCHYARD_UPDATE_DOCS").is_some() {
         std::fs::write(&path, reference()).unwrap();
     }
     let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         checked_in == reference(),
-        "docs/settings.md is old: run this test with SWITCHYARD_UPDATE_DOCS=1"
+        "docs/reference/settings.md is old: run this test with SWITCHYARD_UPDATE_DOCS=1"
     );
 }

@@ -1,4 +1,4 @@
-//! Every name in Redis. `docs/keys.md` says what lies under each.
+//! Every name in Redis. `docs/reference/keys.md` says what lies under each.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 //! What is answered is in Redis, not yet in the archive; acceptance alone waits for the archive. When Redis loses
 //! something, the archive is right: runs are rebuilt from it, and work is repeated, never skipped (`recover.rs`).
 //!
-//! Every name in Redis is in `keys.rs` and in `docs/keys.md`.
+//! Every name in Redis is in `keys.rs` and in `docs/reference/keys.md`.
 
 mod accept;
 mod address;

@@ -76,7 +76,7 @@ impl Trouble {
             Self::Full => "has no memory left (`maxmemory`)",
             Self::Unsafe => "takes no writes until it can keep them safely",
             Self::Login => "does not accept the user or password",
-            Self::Forbidden => "does not let its user do that (docs/redis.md lists the rights)",
+            Self::Forbidden => "does not let its user do that (docs/operating/redis.md lists the rights)",
             Self::Busy => "is busy with somebody's script",
             Self::Other => "refused",
         }

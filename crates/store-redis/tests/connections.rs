@@ -15,8 +15,8 @@ use switchyard_test_servers::certificates::Certificates;
 use switchyard_test_servers::free_port;
 use switchyard_test_servers::redis::Redis;
 
-/// The rights that `docs/redis.md` tells people to give.
-const PAGE: &str = include_str!("../../../docs/redis.md");
+/// The rights that `docs/operating/redis.md` tells people to give.
+const PAGE: &str = include_str!("../../../docs/operating/redis.md");
 
 /// Carries a run to its end there, and does what else a process does.
 async fn works(url: &str, prefix: &str) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-//! `docs/keys.md` names every key that is found in a Redis that was used.
+//! `docs/reference/keys.md` names every key that is found in a Redis that was used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use switchyard_store::plain::{About, PlainWorkers};
 use switchyard_store_redis::{CleanupPolicy, Lookout, RedisSettings, RedisStore, Rounds, WorkerReport};
 use switchyard_test_servers::redis::Redis;
 
-const PAGE: &str = include_str!("../../../docs/keys.md");
+const PAGE: &str = include_str!("../../../docs/reference/keys.md");
 
 /// Uses everything that makes a key.
 async fn use_it(server: &Redis) {
@@ -131,7 +131,7 @@ async fn every_key_is_documented() {
     let found: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).expect("answered");
     assert!(found.len() >= 20, "too little was used: {found:?}");
     for key in found {
-        assert!(PAGE.contains(&pattern(&key)), "{key} is not in docs/keys.md");
+        assert!(PAGE.contains(&pattern(&key)), "{key} is not in docs/reference/keys.md");
     }
     // What a run holds stays packed, which is where its small size comes from.
     for hash in ["run", "dag"] {

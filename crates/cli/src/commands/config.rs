@@ -10,7 +10,7 @@ use crate::settings::Settings;
 /// Print every setting, its value, and where that came from
 ///
 /// A setting comes from its default, the settings file, the environment, or a flag; the later wins. Secrets are not
-/// shown. docs/settings.md is the reference.
+/// shown. docs/reference/settings.md is the reference.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

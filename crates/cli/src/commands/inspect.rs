@@ -16,7 +16,7 @@ use crate::store;
 /// Show every key of a run in Redis, decoded; of a data folder, what its history folds to
 ///
 /// Names follow from the run's id and from what lies under them: Redis is asked for those keys and nothing is searched
-/// for. docs/keys.md says what each is. A run that has ended is in the archive alone: `runs show` has it.
+/// for. docs/reference/keys.md says what each is. A run that has ended is in the archive alone: `runs show` has it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

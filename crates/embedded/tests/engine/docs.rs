@@ -11,7 +11,7 @@ use switchyard_lang::Program;
 
 use crate::support::{Seen, TestYard};
 
-const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/language.md");
+const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/language.md");
 
 fn blocks(text: &str) -> Vec<(usize, String)> {
     let mut blocks = Vec::new();
@@ -51,7 +51,7 @@ async fn the_language_reference_is_true() {
     let mut run = 0;
     for (line, block) in blocks(&text) {
         let first = block.lines().next().unwrap_or_default();
-        let name = format!("docs/language.md:{line}");
+        let name = format!("docs/reference/language.md:{line}");
         if let Some(expected) = first.strip_prefix("# run:") {
             check_run(&yard, &name, &block, &expectations(expected)).await;
             run += 1;

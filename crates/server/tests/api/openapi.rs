@@ -10,7 +10,7 @@ use crate::harness::TestServer;
 const UPDATE: &str = "SWITCHYARD_UPDATE_OPENAPI";
 
 fn checked_in() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json")
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn the_document_that_is_checked_in_is_the_one_that_is_served() {
         std::fs::write(checked_in(), &generated).unwrap();
     }
     let stored = std::fs::read_to_string(checked_in()).unwrap_or_default();
-    assert!(stored == generated, "docs/openapi.json is not what is served; run this test with {UPDATE}=1");
+    assert!(stored == generated, "docs/reference/openapi.json is not what is served; run this test with {UPDATE}=1");
 }
 
 #[test]

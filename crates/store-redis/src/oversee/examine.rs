@@ -189,7 +189,7 @@ impl Overseer {
 
 const PLAIN: &str =
     "Redis 7 or newer, or Valkey, with Lua scripts allowed (the account needs SCRIPT and EVALSHA)";
-const RIGHTS: &str = "allow them; docs/redis.md has a user with few rights that has these";
+const RIGHTS: &str = "allow them; docs/operating/redis.md has a user with few rights that has these";
 
 fn number(info: &Info, field: &str) -> u64 {
     info.get(field).and_then(|text| text.parse().ok()).unwrap_or(0)

@@ -47,7 +47,7 @@ pub(super) fn register(api: &mut Api) {
              `{\"unsubscribe\": \"run_…\"}`; the server sends `{\"subscribed\": …}`, `{\"event\": {…}}` as \
              `followRun` does, `{\"ended\": …}` after the last event of a run, `{\"unsubscribed\": …}` and \
              `{\"error\": problem}`. Browsers send their key as the subprotocol `bearer.swk_…` beside \
-             `switchyard.v1`. `docs/streams.md` has the details.",
+             `switchyard.v1`. `docs/guide/streams.md` has the details.",
         )
         .empty_answer(101, "The connection is a WebSocket now")
         .problems([426]);
