@@ -33,7 +33,11 @@ impl Event {
             for (name, value) in stored {
                 // An event's own `at` is when it happened.
                 let name = if name == "at" { "retry_at".to_owned() } else { name };
-                let value = plain_field(&name, value);
+                let value = match name.as_str() {
+                    // The hash beside its id is ours.
+                    "operation" => value.get("id").cloned().unwrap_or_default(),
+                    _ => plain_field(&name, value),
+                };
                 fields.insert(name, value);
             }
         }

@@ -39,7 +39,7 @@ async fn a_poisoned_node_is_buried_until_it_starts_over<B: Backend>(backend: &B)
     assert_eq!(archive.dead_letter(&letter.id).await.unwrap().as_ref(), Some(letter));
     assert_eq!(archive.dead_letters(1).await.unwrap(), std::slice::from_ref(newest));
 
-    let retried = EventKind::RunRetried { by: "ada".into(), reset: vec!["a\0".into()] };
+    let retried = EventKind::RunRetried { by: "ada".into(), reset: vec!["a\0".into()], operation: None };
     history.put(&*archive, [ended(EndStatus::Failed), retried.clone()]).await;
     drop(archive);
     let archive = backend.open(&place).await;

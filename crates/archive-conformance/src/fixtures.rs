@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use switchyard_core::error::{NodeError, RunError};
 use switchyard_core::run::*;
-use switchyard_core::{ApprovalId, CasRef, Hash, PatchId, Payload, RunId, Timestamp, TraceLink};
+use switchyard_core::{ApprovalId, CasRef, Hash, OperationId, PatchId, Payload, RunId, Timestamp, TraceLink};
 use switchyard_store::Archive;
 
 /// When everything here begins.
@@ -66,11 +66,11 @@ pub fn accepted_with_key(key: &str, body: Hash) -> EventKind {
 }
 
 pub fn paused() -> EventKind {
-    EventKind::RunPaused { by: "ada".into() }
+    EventKind::RunPaused { by: "ada".into(), operation: None }
 }
 
 pub fn resumed() -> EventKind {
-    EventKind::RunResumed { by: "ada".into() }
+    EventKind::RunResumed { by: "ada".into(), operation: None }
 }
 
 pub fn closing() -> EventKind {
@@ -79,6 +79,7 @@ pub fn closing() -> EventKind {
         error: run_error(),
         stop_running: false,
         compensate: true,
+        operation: None,
     }
 }
 
@@ -88,7 +89,7 @@ pub fn ended(status: EndStatus) -> EventKind {
 }
 
 pub fn retried() -> EventKind {
-    EventKind::RunRetried { by: "ada".into(), reset: vec!["fetch".into()] }
+    EventKind::RunRetried { by: "ada".into(), reset: vec!["fetch".into()], operation: None }
 }
 
 pub fn node_started(node: &str) -> EventKind {
@@ -125,6 +126,7 @@ pub fn decided(node: &str, approval: &str, decision: Decision) -> EventKind {
         decision,
         by: "ada".into(),
         comment: "looks right".into(),
+        operation: None,
     }
 }
 
@@ -197,7 +199,7 @@ fn after(kind: &EventKind) -> Option<EventKind> {
         }
         E::RunEnded { .. } => retried(),
         E::RunRetried { .. } => E::RunPatched(Box::new(patched())),
-        E::RunPatched(_) => E::SignalReceived { name: "paid".into(), payload: large },
+        E::RunPatched(_) => E::SignalReceived { name: "paid".into(), payload: large, operation: None },
         E::SignalReceived { .. } => node_started("fetch"),
         E::NodeStarted { .. } => node_succeeded("fetch"),
         E::NodeSucceeded { .. } => node_failed("fetch"),
@@ -240,7 +242,47 @@ fn patched() -> Patched {
         ops: Payload::from_value(&json!([{"op": "add_node"}])),
         diff: vec!["+ node `look`".into()],
         undoes: Some(PatchId::new("patch_0")),
+        operation: None,
     }
+}
+
+/// What a caller named so, and what it asked for.
+pub fn operation(id: &str, asked: &str) -> Operation {
+    let id = OperationId::new(id).expect("an operation id");
+    Operation { id, command: Hash::of(asked.as_bytes()) }
+}
+
+/// A signal that was sent as an operation.
+pub fn signalled(by: Operation) -> EventKind {
+    let payload = Payload::from_value(&json!(5));
+    EventKind::SignalReceived { name: "paid".into(), payload, operation: Some(by) }
+}
+
+/// Every event that a command begins with, each with the operation that it was made by.
+pub fn every_operation() -> Vec<EventKind> {
+    let mut kinds = [
+        paused(),
+        resumed(),
+        closing(),
+        retried(),
+        EventKind::RunPatched(Box::new(patched())),
+        signalled(operation("op", "")),
+        decided("approve", "appr_1", Decision::Approved),
+    ];
+    for (n, kind) in kinds.iter_mut().enumerate() {
+        let by = Some(operation(&format!("order {n}"), "asked"));
+        match kind {
+            EventKind::RunPaused { operation, .. }
+            | EventKind::RunResumed { operation, .. }
+            | EventKind::RunClosing { operation, .. }
+            | EventKind::RunRetried { operation, .. }
+            | EventKind::SignalReceived { operation, .. }
+            | EventKind::ApprovalDecided { operation, .. } => *operation = by,
+            EventKind::RunPatched(patched) => patched.operation = by,
+            _ => unreachable!("no command begins with it"),
+        }
+    }
+    kinds.into()
 }
 
 /// The other things a node can wait for, apart from the approval that [`every_kind`] has.

@@ -64,6 +64,24 @@ pub(crate) fn cannot_write(target: &Target, error: &Error) -> StoreError {
     }
 }
 
+/// A change was sent in one statement, or COMMIT was: whether it was made before the connection was lost is not known.
+pub(crate) fn lost_while_writing(target: &Target, error: &Error) -> StoreError {
+    match cannot_write(target, error) {
+        StoreError::Unavailable(why) if may_be_committed(error) => StoreError::OutcomeUnknown(why),
+        certain => certain,
+    }
+}
+
+/// Whether what was committed when this came may be there. A server that names its reason has not done it, unless
+/// the reason is that it stops or that the connection breaks.
+pub(crate) fn may_be_committed(error: &Error) -> bool {
+    match error.code() {
+        None => true,
+        Some(&SqlState::QUERY_CANCELED) => false,
+        Some(state) => matches!(&state.code()[..2], "08" | "57"),
+    }
+}
+
 pub(crate) fn cannot_read(target: &Target, error: &Error) -> StoreError {
     StoreError::unavailable(format!("cannot read from {target}: {}", sentence(error)))
 }

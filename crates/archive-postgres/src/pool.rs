@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
 use crate::Target;
-use crate::error::{Trouble, cannot_read, cannot_write, no_connection, trouble};
+use crate::error::{Trouble, cannot_read, cannot_write, lost_while_writing, no_connection, trouble};
 
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
 
@@ -73,7 +73,7 @@ impl Pool {
     pub(crate) async fn change(&self, sql: &str, params: &[Param<'_>]) -> Result<u64, StoreError> {
         let (connection, statement) =
             self.prepare(sql).await.map_err(|problem| problem.said(|e| cannot_write(&self.target, e)))?;
-        connection.execute(&statement, params).await.map_err(|e| cannot_write(&self.target, &e))
+        connection.execute(&statement, params).await.map_err(|e| lost_while_writing(&self.target, &e))
     }
 
     async fn prepare(&self, sql: &str) -> Result<(Object, Statement), Problem> {

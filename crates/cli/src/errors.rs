@@ -150,7 +150,7 @@ impl From<EngineError> for Failure {
             EngineError::Invalid(diagnostics) => Self::invalid("the request", diagnostics, None),
             EngineError::UnknownRun(_) => Self::usage(error).hint(UNKNOWN_RUN),
             EngineError::ConcurrencyKey(_) | EngineError::BadRequest(_) => Self::usage(error),
-            EngineError::Damaged(_) => Self::store(error),
+            EngineError::OutcomeUnknown { .. } | EngineError::Damaged(_) => Self::store(error),
         }
     }
 }
@@ -217,9 +217,10 @@ impl From<StoreError> for Failure {
                 .hint("meanwhile, list, show, events and watch work"),
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::UnknownRun(_) | StoreError::Unknown { .. } => Self::usage(error),
-            StoreError::Unavailable(_) | StoreError::Diverged { .. } | StoreError::Corrupt(_) => {
-                Self::store(error)
-            }
+            StoreError::Unavailable(_)
+            | StoreError::OutcomeUnknown(_)
+            | StoreError::Diverged { .. }
+            | StoreError::Corrupt(_) => Self::store(error),
         }
     }
 }

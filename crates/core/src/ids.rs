@@ -133,6 +133,66 @@ text_id! {
     PatchId
 }
 
+/// A command as its caller names it: the same id with the same command takes effect once, however often it is sent.
+///
+/// It is the caller's `Idempotency-Key`, or drawn where the command comes in: `op_…`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Arc<str>")]
+pub struct OperationId(Arc<str>);
+
+/// The text cannot be an operation id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an operation id has 1 to {} printable ASCII characters", OperationId::CHARS_MAX)]
+pub struct InvalidOperationId;
+
+impl OperationId {
+    pub const CHARS_MAX: usize = 200;
+
+    pub fn new(text: impl Into<Arc<str>>) -> Result<Self, InvalidOperationId> {
+        let text = text.into();
+        let fits = (1..=Self::CHARS_MAX).contains(&text.len());
+        let printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        if fits && printable { Ok(Self(text)) } else { Err(InvalidOperationId) }
+    }
+
+    /// From 128 random bits.
+    pub fn drawn(random: u128) -> Self {
+        Self(format!("op_{random:032x}").into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<Arc<str>> for OperationId {
+    type Error = InvalidOperationId;
+
+    fn try_from(text: Arc<str>) -> Result<Self, Self::Error> {
+        Self::new(text)
+    }
+}
+
+impl FromStr for OperationId {
+    type Err = InvalidOperationId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(text)
+    }
+}
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A SHA-256 of some content, written `sha256:<hex>`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hash(pub [u8; 32]);
@@ -210,6 +270,17 @@ mod tests {
             let _ = text.parse::<Hash>();
             let _ = format!("run_{text}").parse::<RunId>();
             let _ = format!("sha256:{text}").parse::<Hash>();
+        }
+    }
+
+    #[test]
+    fn an_operation_id_is_short_and_printable() {
+        for good in ["x", "order 7", &"a".repeat(200), OperationId::drawn(7).as_str()] {
+            assert_eq!(OperationId::new(good).map(|id| id.as_str().to_owned()).as_deref(), Ok(good));
+        }
+        for bad in ["", "a\nb", "tab\there", "naïve", &"a".repeat(201)] {
+            assert_eq!(OperationId::new(bad), Err(InvalidOperationId), "{bad:?}");
+            assert!(serde_json::from_value::<OperationId>(bad.into()).is_err(), "{bad:?}");
         }
     }
 

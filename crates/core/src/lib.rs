@@ -22,7 +22,7 @@ pub mod trace;
 pub mod yard;
 
 pub use error::NodeError;
-pub use ids::{ApprovalId, Hash, PatchId, RunId};
+pub use ids::{ApprovalId, Hash, OperationId, PatchId, RunId};
 pub use payload::{CasRef, Payload};
 pub use time::Timestamp;
 pub use trace::{SpanId, TraceId, TraceLink};

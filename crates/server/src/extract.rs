@@ -8,7 +8,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use switchyard_core::OperationId;
 use switchyard_lang::duration::HumanDuration;
+use switchyard_runtime::ids;
 
 use crate::ServerState;
 use crate::limits::Limits;
@@ -103,6 +105,27 @@ fn not_as_expected(error: &serde_json::Error) -> Problem {
             Problem::unprocessable("invalid_body", format!("the body: {error}"))
         }
         _ => Problem::bad_request("invalid_json", format!("the body is not valid JSON: {error}")),
+    }
+}
+
+/// The id of a command: the caller's `Idempotency-Key`, or one that is drawn here.
+pub(crate) struct Operation(pub(crate) OperationId);
+
+/// The header that names a request, so that it takes effect once however often it is sent.
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+impl<S: Send + Sync> FromRequestParts<S> for Operation {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let Some(given) = parts.headers.get(IDEMPOTENCY_KEY) else {
+            return Ok(Self(ids::operation_id()));
+        };
+        let invalid = |error| {
+            Problem::bad_request("invalid_idempotency_key", format!("the header Idempotency-Key: {error}"))
+        };
+        let text = given.to_str().unwrap_or_default();
+        OperationId::new(text).map(Self).map_err(invalid)
     }
 }
 

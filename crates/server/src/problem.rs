@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use switchyard_core::OperationId;
 use switchyard_core::ids::InvalidId;
 use switchyard_core::run::Refusal;
 use switchyard_lang::{Diagnostic, Diagnostics};
@@ -21,6 +22,7 @@ pub(crate) struct Problem {
     detail: String,
     hint: Option<String>,
     problems: Vec<Diagnostic>,
+    operation: Option<OperationId>,
     /// For `WWW-Authenticate`.
     challenge: Option<&'static str>,
 }
@@ -47,6 +49,9 @@ pub(crate) struct Document<'p> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schemars(with = "Option<Vec<ProblemPlace>>")]
     problems: &'p [Diagnostic],
+    /// The id of a command whose outcome is unknown: send it again as `Idempotency-Key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<&'p str>,
 }
 
 /// One thing that is wrong, and where.
@@ -61,7 +66,8 @@ struct ProblemPlace {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl ToString) -> Self {
-        Self { status, code, detail: detail.to_string(), hint: None, problems: Vec::new(), challenge: None }
+        let detail = detail.to_string();
+        Self { status, code, detail, hint: None, problems: Vec::new(), operation: None, challenge: None }
     }
 
     pub(crate) fn document(&self) -> Document<'_> {
@@ -73,6 +79,7 @@ impl Problem {
             code: self.code,
             hint: self.hint.as_deref(),
             problems: &self.problems,
+            operation: self.operation.as_ref().map(OperationId::as_str),
         }
     }
 
@@ -109,7 +116,27 @@ impl Problem {
             "store_unavailable",
             "the store cannot be reached or written",
         )
-        .hint("nothing was changed; try again")
+        .hint("this request changed nothing; try again")
+    }
+
+    /// It may have been done. Its caller can find out, and have it done if it was not, by asking again with the id.
+    fn outcome_unknown(operation: &OperationId, cause: &dyn std::fmt::Display) -> Self {
+        let mut problem = Self::unanswered(cause);
+        problem.hint = Some(format!(
+            "repeat the same request with the header `Idempotency-Key: {operation}`: it takes effect once"
+        ));
+        problem.operation = Some(operation.clone());
+        problem
+    }
+
+    /// A change that is not repeated by an id of its own.
+    fn unanswered(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "the store did not answer whether it made a change");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "outcome_unknown",
+            "the store was asked and did not answer in time: the change may have been made",
+        )
     }
 
     /// What was asked for is done; only where that leads cannot be told.
@@ -157,6 +184,7 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Store(error) => error.into(),
+            EngineError::OutcomeUnknown { operation, why } => Self::outcome_unknown(&operation, &why),
             EngineError::Refused(refusal) => refusal.into(),
             EngineError::UnknownRun(_) => Self::not_found("unknown_run", error),
             EngineError::Invalid(diagnostics) => diagnostics.into(),
@@ -193,7 +221,7 @@ impl From<Refusal> for Problem {
             Refusal::StaleVersion { .. } => "stale_version",
             Refusal::NodeStarted(_) => "node_started",
             Refusal::NothingToRetry => "nothing_to_retry",
-            Refusal::KeyReused { .. } => "idempotency_key_reused",
+            Refusal::OperationReused(_) | Refusal::KeyReused { .. } => "idempotency_key_reused",
             Refusal::RunExists(_) => "run_exists",
         };
         Self::conflict(code, refusal)
@@ -204,6 +232,7 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) | StoreError::InUse { .. } => Self::unavailable(&error),
+            StoreError::OutcomeUnknown(_) => Self::unanswered(&error),
             StoreError::UnknownRun(_) => Self::not_found("unknown_run", error),
             StoreError::Unknown { kind: "workflow", .. } => Self::not_found("unknown_workflow", error)
                 .hint("register it with POST /v1/workflows, or send its definition"),

@@ -23,14 +23,14 @@ pub async fn all(backend: &dyn Backend) {
 async fn a_paused_run_hands_nothing_out(place: &Place) {
     let run = place.start(&Sketch::chain(2)).await;
     let held = place.claim_node("n0").await;
-    place.hot.command(run, Command::Pause { by: "me".into() }).await.expect("paused");
+    place.command(run, Command::Pause { by: "me".into() }).await.expect("paused");
     place.succeed(&held).await;
     place.nothing_to_claim().await;
     assert_eq!(place.state(run).await.status(), RunStatus::Paused);
-    let twice = place.hot.command(run, Command::Pause { by: "me".into() }).await;
+    let twice = place.command(run, Command::Pause { by: "me".into() }).await;
     let status = RunStatus::Paused;
     assert_eq!(twice, Err(StoreError::Refused(Refusal::WrongStatus { status, verb: "paused" })));
-    place.hot.command(run, Command::Resume { by: "me".into() }).await.expect("resumed");
+    place.command(run, Command::Resume { by: "me".into() }).await.expect("resumed");
     place.pass("n1").await;
     place.ended(run, RunStatus::Succeeded).await;
 }
@@ -39,7 +39,7 @@ async fn a_cancelled_run_stops_what_runs(place: &Place) {
     let run = place.start(&Sketch::new().node("a", &[]).node("b", &[]).node("c", &["a"])).await;
     let held = place.claim_node("a").await;
     let cancel = Command::Cancel { by: "me".into(), reason: "enough".into(), compensate: true };
-    place.hot.command(run, cancel).await.expect("cancelled");
+    place.command(run, cancel).await.expect("cancelled");
     place.nothing_to_claim().await;
     let standing = place.hot.heartbeat(&[claim_of(&held)], None).await.expect("answered");
     assert_eq!(standing, [Standing::Stop]);
@@ -59,6 +59,7 @@ fn patch(definition: switchyard_core::Hash, seen: u32) -> Command {
         ops: Payload::null(),
         diff: vec!["+ node extra".into()],
         undoes: None,
+        operation: None,
     };
     Command::Patch { seen, patched: Box::new(patched) }
 }
@@ -68,9 +69,9 @@ async fn a_patch_adds_what_has_not_started(place: &Place) {
     let run = place.start(&sketch).await;
     place.pass("n0").await;
     let wider = place.learn(&sketch.clone().node("extra", &["n0"]).node("last", &["n1", "extra"])).await;
-    let stale = place.hot.command(run, patch(wider.hash, 7)).await;
+    let stale = place.command(run, patch(wider.hash, 7)).await;
     assert_eq!(stale, Err(StoreError::Refused(Refusal::StaleVersion { seen: 7, current: 1 })));
-    place.hot.command(run, patch(wider.hash, 1)).await.expect("patched");
+    place.command(run, patch(wider.hash, 1)).await.expect("patched");
     let both = place.claim(10).await;
     assert_eq!(both.len(), 2, "a need that has ended counts for a new node");
     place.succeed(&both[0]).await;
@@ -88,7 +89,7 @@ async fn a_patch_keeps_its_hands_off_what_has_started(place: &Place) {
     let removed = place.learn(&Sketch::new().node("n1", &[])).await;
     for graph in [changed, removed] {
         let before = place.events(run).await;
-        let answer = place.hot.command(run, patch(graph.hash, 1)).await;
+        let answer = place.command(run, patch(graph.hash, 1)).await;
         assert_eq!(answer, Err(StoreError::Refused(Refusal::NodeStarted("n0".into()))));
         assert_eq!(place.events(run).await, before);
     }
@@ -110,7 +111,7 @@ async fn a_retry_repeats_what_failed(place: &Place) {
     place.settle(&before, failure()).await;
     place.ended(run, RunStatus::Failed).await;
     place.hot.restore(vec![replayed(place, run, &sketch).await]).await.expect("restored");
-    place.hot.command(run, Command::Retry { by: "me".into() }).await.expect("retried");
+    place.command(run, Command::Retry { by: "me".into() }).await.expect("retried");
     let again = place.claim_node("n1").await;
     assert!(again.claim > before.claim, "a claim from before the retry stays stale");
     assert_eq!((again.attempt, again.run_attempt), (1, 2));
@@ -129,7 +130,7 @@ async fn a_run_that_is_retried_keeps_its_key(place: &Place) {
     place.settle(&place.claim_node("n0").await, failure()).await;
     place.ended(run, RunStatus::Failed).await;
     place.hot.restore(vec![replayed(place, run, &sketch).await]).await.expect("restored");
-    place.hot.command(run, Command::Retry { by: "me".into() }).await.expect("retried");
+    place.command(run, Command::Retry { by: "me".into() }).await.expect("retried");
     // Longer than the key of a run that has ended is remembered.
     place.clock.advance(2 * Limits::default().key_memory);
     let again = place.hot.accept(NewRun { id: place.fresh_run(), accepted }).await;
@@ -147,7 +148,7 @@ async fn followers_hear_of_events(place: &Place) {
 
 async fn unknown_runs_are_said_to_be_unknown(place: &Place) {
     let nobody = place.fresh_run();
-    let answer = place.hot.command(nobody, Command::Pause { by: "me".into() }).await;
+    let answer = place.command(nobody, Command::Pause { by: "me".into() }).await;
     assert_eq!(answer, Err(StoreError::UnknownRun(nobody)));
     assert!(place.hot.snapshot(nobody).await.expect("answered").is_none());
 }

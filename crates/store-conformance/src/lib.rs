@@ -12,7 +12,7 @@ pub mod restore;
 pub mod steps;
 pub mod waits;
 
-pub use place::{Backend, Place};
+pub use place::{Backend, Place, fresh_operation};
 
 /// One test for each group of the suite.
 #[macro_export]

@@ -10,11 +10,11 @@ use switchyard_core::error::NodeError;
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{
-    Accepted, ClaimRef, Event, EventKind, Run, RunStatus, Settled, Settlement, Task, TaskOutcome,
+    Accepted, ClaimRef, Event, EventKind, Operation, Run, RunStatus, Settled, Settlement, Task, TaskOutcome,
 };
-use switchyard_core::yard::{NewRun, Want};
-use switchyard_core::{Payload, RunId, Timestamp};
-use switchyard_store::{Archive, Clock, HotStore, ManualClock};
+use switchyard_core::yard::{Command, NewRun, Want};
+use switchyard_core::{Hash, OperationId, Payload, RunId, Timestamp};
+use switchyard_store::{Archive, Clock, HotStore, ManualClock, StoreError};
 
 /// Makes stores. Each is empty and has nothing to do with the others.
 #[async_trait]
@@ -37,6 +37,13 @@ impl std::fmt::Debug for Place {
     }
 }
 
+/// An operation that no other call of this process has.
+pub fn fresh_operation() -> Operation {
+    static SERIAL: AtomicU64 = AtomicU64::new(1);
+    let id = OperationId::drawn(SERIAL.fetch_add(1, Ordering::Relaxed).into());
+    Operation { id, command: Hash::of(b"asked") }
+}
+
 /// How long claims last in these tests.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
@@ -57,6 +64,11 @@ impl Place {
 
     pub(crate) fn fresh_run(&self) -> RunId {
         RunId::new(self.clock.now(), self.serial.fetch_add(1, Ordering::Relaxed), 0)
+    }
+
+    /// A command with an operation id of its own.
+    pub(crate) async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError> {
+        self.hot.command(run, fresh_operation(), command).await
     }
 
     pub(crate) async fn learn(&self, sketch: &Sketch) -> Arc<Ir> {

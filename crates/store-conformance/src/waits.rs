@@ -67,8 +67,8 @@ fn decide(approval: &ApprovalId, decision: Decision) -> Command {
 async fn an_approval_is_decided_once(place: &Place) {
     let (run, approval) = ask(place, "appr_1", ApprovalTimeout::Reject).await;
     assert_eq!(place.hot.run_of_approval(&approval).await, Ok(Some(run)));
-    place.hot.command(run, decide(&approval, Decision::Approved)).await.expect("decided");
-    let again = place.hot.command(run, decide(&approval, Decision::Rejected)).await;
+    place.command(run, decide(&approval, Decision::Approved)).await.expect("decided");
+    let again = place.command(run, decide(&approval, Decision::Rejected)).await;
     assert_eq!(again, Err(StoreError::Refused(Refusal::NotPending)));
     assert_eq!(place.hot.run_of_approval(&approval).await, Ok(None));
     place.pass("n1").await;
@@ -106,14 +106,14 @@ async fn a_signal_may_come_before_or_after(place: &Place) {
     for early in [true, false] {
         let run = place.start(&Sketch::chain(2)).await;
         if early {
-            place.hot.command(run, signal()).await.expect("taken");
+            place.command(run, signal()).await.expect("taken");
         }
         let task = place.claim_node("n0").await;
         let on = WaitFor::Signal { name: "go".into(), timeout_at: None, on_timeout: SignalTimeout::Fail };
         place.settle(&task, TaskOutcome::Waiting(on)).await;
         if !early {
             place.nothing_to_claim().await;
-            place.hot.command(run, signal()).await.expect("taken");
+            place.command(run, signal()).await.expect("taken");
         }
         let next = place.claim_node("n1").await;
         assert_eq!(next.reads[0].output, payload);

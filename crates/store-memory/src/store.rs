@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{ClaimRef, Event, Progress, Run, Settled, Settlement, Task};
-use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want, Yard};
+use switchyard_core::run::{ClaimRef, Event, Operation, Progress, Run, Settled, Settlement, Task};
+use switchyard_core::yard::{Acceptance, Applied, Command, Limits, NewRun, QueueDepth, Standing, Want, Yard};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::{
@@ -94,7 +94,8 @@ impl MemoryStore {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+        // What comes now is not tried, whatever is unknown about the write that failed.
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone().not_applied()))
     }
 
     /// One failed write is the end: what is in memory can no longer be rebuilt (I12).
@@ -163,9 +164,12 @@ impl HotStore for MemoryStore {
         Ok(self.durably(|yard, now, out| yard.progress(claim, progress, now, out)).await??)
     }
 
-    async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError> {
-        match self.durably(|yard, now, out| yard.command(run, command, now, out)).await? {
-            Some(answer) => Ok(answer?),
+    async fn command(&self, run: RunId, operation: Operation, command: Command) -> Result<(), StoreError> {
+        match self.durably(|yard, now, out| yard.command(run, &operation, command, now, out)).await? {
+            Some(Ok(Applied::Now)) => Ok(()),
+            // The call that did it may still be on its way to the disk.
+            Some(Ok(Applied::Earlier)) => self.settled().await,
+            Some(Err(refusal)) => Err(refusal.into()),
             None => {
                 // It may have ended a moment ago: whoever looks it up in the archive now must find that.
                 self.settled().await?;

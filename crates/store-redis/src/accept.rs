@@ -31,7 +31,9 @@ impl RedisStore {
         let graph = self.patiently(|| self.graphs.find(definition)).await?;
         let graph = graph.ok_or(Refusal::UnknownDefinition(definition))?;
         // Whose first answer got lost has a reservation already: it is renewed.
-        let now = match self.patiently(|| self.reserve(&new)).await? {
+        let reserved = self.patiently(|| self.reserve(&new)).await;
+        // A reservation that was perhaps made accepts nothing.
+        let now = match reserved.map_err(StoreError::not_applied)? {
             Reserved::At(now) => now,
             Reserved::Taken { run, body } => return self.existing(&new.accepted, run, body).await,
         };
@@ -48,8 +50,8 @@ impl RedisStore {
         match self.patiently(|| self.put_in_place(&new, now)).await {
             // It is archived, so it will run: the recovery pass finds it once Redis is back. To say that it was not
             // accepted would be wrong, and whoever tried again would run it twice.
-            Err(StoreError::Unavailable(why)) => {
-                tracing::warn!(run = %id, why, "accepted; Redis will be given it later");
+            Err(why) if why.is_outage() => {
+                tracing::warn!(run = %id, %why, "accepted; Redis will be given it later");
                 Ok(Acceptance::New(id))
             }
             answer => answer,

@@ -58,7 +58,9 @@ impl Client {
     }
 
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        let answer = self.send(command).await?.unwrap_or(Value::Nil);
+        let sent = self.send(command).await;
+        let answer = if reads(command) { sent.map_err(StoreError::not_applied) } else { sent };
+        let answer = answer?.unwrap_or(Value::Nil);
         redis::from_redis_value(answer).map_err(|error| self.unreadable(&error))
     }
 
@@ -72,7 +74,8 @@ impl Client {
                 self.link.answered();
                 Ok(answer)
             }
-            Err(error) => Err(self.refused(Some(number), &error)),
+            Err(error) if commands.cmd_iter().all(reads) => Err(self.failed(number, &error).not_applied()),
+            Err(error) => Err(self.failed(number, &error)),
         }
     }
 
@@ -91,10 +94,14 @@ impl Client {
     /// The same for a call of it that has been put together already.
     pub(crate) async fn call<T: FromRedisValue>(&self, script: &Script, call: &Cmd) -> Result<T, StoreError> {
         loop {
-            if let Some(answer) = self.send(call).await? {
+            let sent = self.send(call).await;
+            let answer = if script.changes { sent } else { sent.map_err(StoreError::not_applied) };
+            if let Some(answer) = answer? {
                 return redis::from_redis_value(answer).map_err(|error| self.unreadable(&error));
             }
-            self.query::<()>(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text)).await?;
+            // The call itself was refused: nothing is unknown about it yet.
+            let load = redis::cmd("SCRIPT").arg("LOAD").arg(&script.text).to_owned();
+            self.query::<()>(&load).await.map_err(StoreError::not_applied)?;
         }
     }
 
@@ -107,29 +114,72 @@ impl Client {
                 Ok(Some(answer))
             }
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => Ok(None),
-            Err(error) => Err(self.refused(Some(number), &error)),
+            Err(error) => Err(self.failed(number, &error)),
         }
     }
 
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), StoreError> {
-        self.link.connection().await.map_err(|error| self.refused(None, &error))
+        self.link.connection().await.map_err(|error| self.refused(&error))
     }
 
     /// A connection of its own for a command that waits.
     pub(crate) async fn blocking(&self) -> Result<MultiplexedConnection, StoreError> {
-        self.link.another().await.map_err(|error| self.refused(None, &error))
+        self.link.another().await.map_err(|error| self.refused(&error))
     }
 
     /// A connection of its own for what is published.
     pub(crate) async fn listen(&self) -> Result<PubSub, StoreError> {
-        self.link.listening().await.map_err(|error| self.refused(None, &error))
+        self.link.listening().await.map_err(|error| self.refused(&error))
     }
 
-    fn refused(&self, connection: Option<u64>, error: &RedisError) -> StoreError {
-        self.link.failed(connection, error).told(self.link.place(), error)
+    /// There is no connection: nothing was sent.
+    fn refused(&self, error: &RedisError) -> StoreError {
+        self.link.failed(None, error).told(self.link.place(), error)
+    }
+
+    /// A call on this connection was refused, or its answer did not come.
+    fn failed(&self, connection: u64, error: &RedisError) -> StoreError {
+        let trouble = self.link.failed(Some(connection), error);
+        match trouble.told(self.link.place(), error) {
+            StoreError::Unavailable(why) if trouble.may_have_changed_something(error) => {
+                StoreError::OutcomeUnknown(why)
+            }
+            told => told,
+        }
     }
 
     fn unreadable(&self, error: &impl std::fmt::Display) -> StoreError {
         StoreError::Corrupt(format!("Redis at {} answered something unexpected: {error}", self.link.place()))
     }
+}
+
+/// Commands that change nothing.
+const READS: [&str; 22] = [
+    "EXISTS",
+    "GET",
+    "HGET",
+    "HGETALL",
+    "HKEYS",
+    "HMGET",
+    "INFO",
+    "PING",
+    "PTTL",
+    "SCARD",
+    "SISMEMBER",
+    "SMEMBERS",
+    "SSCAN",
+    "TIME",
+    "XINFO",
+    "XLEN",
+    "XPENDING",
+    "XRANGE",
+    "XREVRANGE",
+    "ZCARD",
+    "ZRANGE",
+    "ZRANGEBYSCORE",
+];
+
+fn reads(command: &Cmd) -> bool {
+    let name = command.args_iter().next();
+    matches!(name, Some(redis::Arg::Simple(name)) if READS.iter().any(|read| read.as_bytes() == name))
 }

@@ -34,7 +34,7 @@ impl RedisStore {
     {
         for retry in 0..self.patience.retries {
             match attempt().await {
-                Err(StoreError::Unavailable(why)) => {
+                Err(why) if why.is_outage() => {
                     let wait = self.patience.wait_before(retry);
                     tracing::warn!(%why, wait_ms = wait.as_millis(), "a submission is tried again");
                     self.wait(wait).await;

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 pub(crate) struct Script {
     pub(crate) text: String,
     pub(crate) hash: String,
+    /// Whether it writes. The answer to one that only reads can be lost without leaving anything unknown.
+    pub(crate) changes: bool,
 }
 
 const INCLUDES: &[(&str, &str)] = &[
@@ -23,10 +25,10 @@ const INCLUDES: &[(&str, &str)] = &[
 ];
 
 impl Script {
-    fn new(source: &str) -> Self {
+    fn new(source: &str, changes: bool) -> Self {
         let text = expand(source);
         let hash = redis::Script::new(&text).get_hash().to_owned();
-        Self { text, hash }
+        Self { text, hash, changes }
     }
 }
 
@@ -45,9 +47,10 @@ fn expand(source: &str) -> String {
 }
 
 macro_rules! scripts {
-    ($($name:ident = $file:literal;)*) => {
-        $(pub(crate) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::new(include_str!(concat!("scripts/", $file, ".lua"))));)*
+    ($($does:ident $name:ident = $file:literal;)*) => {
+        $(pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| {
+            Script::new(include_str!(concat!("scripts/", $file, ".lua")), stringify!($does) == "writes")
+        });)*
 
         /// Every script with its name.
         pub(crate) fn all() -> Vec<(&'static str, &'static Script)> {
@@ -57,26 +60,26 @@ macro_rules! scripts {
 }
 
 scripts! {
-    COMMIT = "commit";
-    DROP_GRAPHS = "drop_graphs";
-    DUE = "due";
-    FORGET = "forget";
-    HEARTBEAT = "heartbeat";
-    LEAVE = "leave";
-    LOAD = "load";
-    LOST = "lost";
-    PENDING = "pending";
-    QUEUES = "queues";
-    PUBLISH = "publish";
-    RESERVE = "reserve";
-    SHIP_DONE = "ship_done";
-    SHIP_LEASE = "ship_lease";
-    SHIP_NEXT = "ship_next";
-    STEP = "step";
-    TAKE_SIGNALS = "take_signals";
-    TURN_GIVE = "turn_give";
-    TURN_TAKE = "turn_take";
-    WORKER_ALIVE = "worker_alive";
+    writes COMMIT = "commit";
+    writes DROP_GRAPHS = "drop_graphs";
+    reads DUE = "due";
+    writes FORGET = "forget";
+    writes HEARTBEAT = "heartbeat";
+    writes LEAVE = "leave";
+    reads LOAD = "load";
+    writes LOST = "lost";
+    writes PENDING = "pending";
+    reads QUEUES = "queues";
+    writes PUBLISH = "publish";
+    writes RESERVE = "reserve";
+    writes SHIP_DONE = "ship_done";
+    writes SHIP_LEASE = "ship_lease";
+    writes SHIP_NEXT = "ship_next";
+    writes STEP = "step";
+    writes TAKE_SIGNALS = "take_signals";
+    writes TURN_GIVE = "turn_give";
+    writes TURN_TAKE = "turn_take";
+    writes WORKER_ALIVE = "worker_alive";
 }
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ impl RedisStore {
 
     /// Whether the archive answers, for those who watch.
     pub(crate) fn note_archive(&self, answer: &Result<(), StoreError>) {
-        self.observe.metrics().archive_is_up(!matches!(answer, Err(StoreError::Unavailable(_))));
+        self.observe.metrics().archive_is_up(!matches!(answer, Err(error) if error.is_outage()));
     }
 
     /// Spans of what was shipped. A run that this shipper has not seen before is looked up: somebody else accepted it,

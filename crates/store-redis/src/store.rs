@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{ClaimRef, Progress, Run, Settled, Settlement, Task};
+use switchyard_core::run::{ClaimRef, Operation, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want};
 use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use switchyard_observe::Observe;
@@ -216,16 +216,16 @@ impl HotStore for RedisStore {
         Ok(self.decide(Touch::run(claim.run), say).await??)
     }
 
-    async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError> {
+    async fn command(&self, run: RunId, operation: Operation, command: Command) -> Result<(), StoreError> {
         let mut touch = Touch::run(run);
         if let Command::Patch { patched, .. } = &command {
             touch.graphs.insert(patched.definition);
         }
         let carry_out = |yard: &mut switchyard_core::yard::Yard, now, out: &mut Vec<_>| {
-            yard.command(run, command.clone(), now, out)
+            yard.command(run, &operation, command.clone(), now, out)
         };
         match self.decide(touch, carry_out).await? {
-            Some(answer) => Ok(answer?),
+            Some(answer) => Ok(answer.map(drop)?),
             None => {
                 // It may have ended a moment ago: whoever looks it up in the archive now must find that.
                 self.in_flight(run).await?;

@@ -3,7 +3,7 @@
 use redis::RedisError;
 use switchyard_store::StoreError;
 
-/// All of it can pass: a script that is refused for one of these reasons has changed nothing.
+/// All of it can pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// Nobody is there, or nobody answers in time.
@@ -85,6 +85,17 @@ impl Trouble {
     /// What a caller is told. Never the password.
     pub(crate) fn told(self, place: &str, error: &RedisError) -> StoreError {
         StoreError::unavailable(format!("Redis at {place} {}: {}", self.sentence(), about(error)))
+    }
+
+    /// Whether a call that was sent, and was answered with this or not at all, can have changed something. Redis refuses
+    /// before it begins, except for an error inside a script, which may come after other commands of the same script.
+    /// That it takes no writes (or has no memory) it says at the first write of a script, not in its middle.
+    pub(crate) fn may_have_changed_something(self, error: &RedisError) -> bool {
+        match self {
+            Self::Unreachable => true,
+            Self::Loading | Self::ReadOnly | Self::Full | Self::Unsafe | Self::Login | Self::Busy => false,
+            Self::Forbidden | Self::Other => error.code().is_none() || about(error).contains("script: "),
+        }
     }
 }
 

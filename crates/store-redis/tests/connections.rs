@@ -10,6 +10,7 @@ use switchyard_core::run::{Accepted, ClaimRef, Concurrency, Settlement, TaskOutc
 use switchyard_core::yard::{Command, NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{HotStore, StoreError};
+use switchyard_store_conformance::fresh_operation;
 use switchyard_store_redis::{RedisSettings, RedisStore, away};
 use switchyard_test_servers::certificates::Certificates;
 use switchyard_test_servers::free_port;
@@ -41,8 +42,8 @@ async fn works(url: &str, prefix: &str) -> Result<(), StoreError> {
     for step in 0..3 {
         let (_, tasks) = store.step(std::mem::take(&mut done), &want).await?;
         if step == 0 {
-            store.command(id, Command::Pause { by: "me".into() }).await?;
-            store.command(id, Command::Resume { by: "me".into() }).await?;
+            store.command(id, fresh_operation(), Command::Pause { by: "me".into() }).await?;
+            store.command(id, fresh_operation(), Command::Resume { by: "me".into() }).await?;
         }
         for task in tasks {
             let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };

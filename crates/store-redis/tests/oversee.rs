@@ -14,6 +14,7 @@ use switchyard_core::yard::{Command, NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::{Archive, HotStore, ManualClock};
+use switchyard_store_conformance::fresh_operation;
 use switchyard_store_redis::{
     CleanedUp, CleanupPolicy, LivePods, Lookout, Overseer, Pass, RedisSettings, RedisStore, Rounds, Standing,
     WorkerReport,
@@ -185,7 +186,7 @@ async fn a_ghost_goes_after_everything_it_had_pending_was_moved() {
     yard.read_plainly("ghost", 2);
     let gone = yard.accept(2).await;
     yard.read_plainly("ghost", 1);
-    yard.store.command(gone, cancel()).await.expect("cancelled");
+    yard.store.command(gone, fresh_operation(), cancel()).await.expect("cancelled");
     yard.report("heir").await;
     assert_eq!(yard.members().await, [("ghost".to_owned(), 4)]);
 
@@ -370,7 +371,7 @@ async fn entries_that_are_pending_for_long_are_reported_and_void_ones_removed() 
     yard.read_plainly("plain", 1);
     let gone = yard.accept(2).await;
     yard.read_plainly("plain", 2);
-    yard.store.command(gone, cancel()).await.expect("cancelled");
+    yard.store.command(gone, fresh_operation(), cancel()).await.expect("cancelled");
     assert_eq!(yard.overseer().long_pending(HOUR).await.expect("looked").entries, []);
 
     let observe = Observe::default();

@@ -8,6 +8,7 @@ use switchyard_core::run::Accepted;
 use switchyard_core::yard::{Command, NewRun};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{Archive, HotStore};
+use switchyard_store_conformance::fresh_operation;
 use switchyard_store_redis::{RedisSettings, RedisStore, Shipped};
 use switchyard_test_servers::redis;
 use tokio_util::sync::CancellationToken;
@@ -48,7 +49,7 @@ async fn pause_a_run(store: &RedisStore, serial: u64) -> RunId {
     let id = RunId::new(Timestamp::from_millis(1), serial, 0);
     let accepted = Accepted::plain("w".into(), Sketch::chain(2).ir().hash, Payload::null());
     store.accept(NewRun { id, accepted }).await.expect("accepted");
-    store.command(id, Command::Pause { by: "me".into() }).await.expect("paused");
+    store.command(id, fresh_operation(), Command::Pause { by: "me".into() }).await.expect("paused");
     id
 }
 

@@ -28,7 +28,7 @@ pub trait Archive: Send + Sync + 'static {
     /// An empty append is a barrier: it is acknowledged after everything that was handed over before it.
     ///
     /// Not an `async fn`: the place in the order is taken at the call, not at the first poll. After
-    /// [`StoreError::Unavailable`] the events may be handed over again; an archive that is a file of this process
+    /// [`StoreError::Unavailable`] or [`StoreError::OutcomeUnknown`] the events may be handed over again; an archive that is a file of this process
     /// may take nothing any more instead, because what it has in hand may be worth less than what is on the disk.
     fn append(&self, events: Vec<Event>) -> Ack;
 

@@ -4,9 +4,14 @@ use switchyard_core::RunId;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
-    /// The store cannot be reached or cannot write: nothing was changed, try again or give up.
+    /// The store cannot be reached or cannot write, and what was asked for was not done: try again or give up.
     #[error("{0}")]
     Unavailable(String),
+
+    /// The store was asked for a change, and its answer was lost: the change was made, is still being made, or was not.
+    /// Asking again with the same operation id (or run id, or events) tells, and makes it once at most.
+    #[error("{0}")]
+    OutcomeUnknown(String),
 
     /// The folder or file belongs to a running process.
     #[error("{path} is in use by process {pid}")]
@@ -35,6 +40,23 @@ pub enum StoreError {
 impl StoreError {
     pub fn unavailable(what: impl std::fmt::Display) -> Self {
         Self::Unavailable(what.to_string())
+    }
+
+    pub fn outcome_unknown(what: impl std::fmt::Display) -> Self {
+        Self::OutcomeUnknown(what.to_string())
+    }
+
+    /// Whether the store is away: the same may succeed a moment later.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::OutcomeUnknown(_))
+    }
+
+    /// The same, for something that cannot have changed anything: a lost answer to a question leaves nothing unknown.
+    pub fn not_applied(self) -> Self {
+        match self {
+            Self::OutcomeUnknown(why) => Self::Unavailable(why),
+            other => other,
+        }
     }
 
     pub fn unknown(kind: &'static str, name: impl std::fmt::Display) -> Self {

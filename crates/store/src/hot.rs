@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Serialize;
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{ClaimRef, Progress, Run, Settled, Settlement, Task};
+use switchyard_core::run::{ClaimRef, Operation, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::yard::{Acceptance, Command, NewRun, Standing};
 use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use tokio::sync::watch;
@@ -66,8 +66,10 @@ pub trait HotStore: Send + Sync + 'static {
     /// count (any more) changes nothing, and the answer says so.
     async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<Settled, StoreError>;
 
-    /// Carries out a command on a run that is under way.
-    async fn command(&self, run: RunId, command: Command) -> Result<(), StoreError>;
+    /// Carries out a command on a run that is under way, once for each operation id. When this returns, its events are
+    /// in the archive. An id that the run knows is answered as the first time, also if the run has moved on; one that
+    /// came with another command is refused. Commands that were refused are not remembered.
+    async fn command(&self, run: RunId, operation: Operation, command: Command) -> Result<(), StoreError>;
 
     /// The run that waits for this approval.
     async fn run_of_approval(&self, approval: &ApprovalId) -> Result<Option<RunId>, StoreError>;

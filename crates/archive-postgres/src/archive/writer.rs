@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::group::{Group, Stored, Written};
 use super::session::{Failure, Session};
 use crate::Target;
-use crate::error::{Trouble, cannot_write, sentence, trouble};
+use crate::error::{Trouble, cannot_write, may_be_committed, sentence, trouble};
 
 /// A transaction takes no more once it has this many events, or bytes in their bodies: the first in it should not
 /// wait for ever, and a message has a limit.
@@ -44,7 +44,7 @@ impl Writer {
     /// Ends when every handle is dropped and everything that was handed over is written.
     pub(super) fn start(target: Target, patience: Duration) -> Self {
         let (jobs, inbox) = mpsc::unbounded_channel();
-        let desk = Desk { target: target.clone(), patience, inbox, session: None };
+        let desk = Desk { target: target.clone(), patience, inbox, session: None, commit: Commit::NotSent };
         tokio::spawn(desk.work());
         Self { target, jobs }
     }
@@ -62,7 +62,7 @@ impl Writer {
         let target = self.target.clone();
         async move {
             sent?;
-            let gone = || StoreError::unavailable(format!("the writer to {target} has stopped"));
+            let gone = || StoreError::outcome_unknown(format!("the writer to {target} has stopped"));
             answer.await.unwrap_or_else(|_| Err(gone()))
         }
     }
@@ -82,6 +82,16 @@ struct Desk {
     inbox: mpsc::UnboundedReceiver<Job>,
     /// None until it is needed, and after it was lost.
     session: Option<Session>,
+    /// Of the jobs that are being written.
+    commit: Commit,
+}
+
+/// What is known about the COMMIT of a group, over all attempts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Commit {
+    NotSent,
+    /// Its answer has not come.
+    Sent,
 }
 
 impl Desk {
@@ -134,6 +144,14 @@ impl Desk {
     /// What became of each call, once all of that is committed. Tries again while patience lasts: a group that was
     /// committed although nobody heard of it is found there the next time, event by event.
     async fn write(&mut self, jobs: &[Job]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+        self.commit = Commit::NotSent;
+        self.write_until_late(jobs).await.map_err(|error| match (error, self.commit) {
+            (StoreError::Unavailable(why), Commit::Sent) => StoreError::OutcomeUnknown(why),
+            (error, _) => error,
+        })
+    }
+
+    async fn write_until_late(&mut self, jobs: &[Job]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         let now = Instant::now();
         let since = jobs.iter().map(|job| job.since).min().unwrap_or(now);
         let deadline = (since + self.patience).max(now + LAST_ATTEMPT);
@@ -189,7 +207,13 @@ impl Desk {
         let stored: Stored = session.begin(&events, &keys(&events)).await?;
         let mut group = Group::new(&stored);
         let verdicts: Vec<_> = jobs.iter().map(|job| group.take(&job.call)).collect();
-        session.commit(&group).await?;
+        let before = std::mem::replace(&mut self.commit, Commit::Sent);
+        session.commit(&group).await.inspect_err(|error| {
+            // A server that refuses this attempt says nothing about an earlier one whose answer was lost.
+            if !may_be_committed(error) {
+                self.commit = before;
+            }
+        })?;
         Ok(verdicts)
     }
 

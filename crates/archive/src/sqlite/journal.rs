@@ -54,8 +54,10 @@ pub(super) enum Answer {
 /// Why a transaction cannot be finished.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The disk or the file.
+    /// The disk or the file, before anything was committed.
     Sqlite(rusqlite::Error),
+    /// The disk or the file during COMMIT: what reached the disk shows when the file is opened again.
+    Commit(rusqlite::Error),
     /// What we were told does not fit what is stored. Nothing is wrong with the file.
     Refused(StoreError),
 }
@@ -128,7 +130,7 @@ impl<'c> Journal<'c> {
         self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let before = self.last_no;
         let done = work(self).and_then(|done| {
-            self.conn.prepare_cached("COMMIT")?.execute([])?;
+            self.conn.prepare_cached("COMMIT")?.execute([]).map_err(Failure::Commit)?;
             Ok(done)
         });
         if done.is_err() {

@@ -67,7 +67,7 @@ pub(super) fn change_beside(path: &Path, wanted: &Change) -> Result<bool, StoreE
     let conn = connect(path, Access::Write(&Options::default())).map_err(|e| cannot_open(path, &e))?;
     change(&conn, wanted).map_err(|failure| match failure {
         Failure::Refused(error) => error,
-        Failure::Sqlite(error) => {
+        Failure::Sqlite(error) | Failure::Commit(error) => {
             StoreError::unavailable(format!("cannot write to {}: {}", path.display(), sentence(&error, path)))
         }
     })

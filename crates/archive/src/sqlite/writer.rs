@@ -109,6 +109,7 @@ impl Desk {
                 Ok(answers) => self.acknowledge(group, answers),
                 Err(Failure::Refused(_)) => self.write_one_by_one(&mut journal, group)?,
                 Err(Failure::Sqlite(e)) => return Err(self.give_up(&e, &journal, group)),
+                Err(Failure::Commit(e)) => return Err(self.give_up_committing(&e, group)),
             }
             checkpoint::if_due(&self.conn);
         }
@@ -127,6 +128,12 @@ impl Desk {
                 }
                 Err(Failure::Sqlite(e)) => {
                     return Err(self.give_up(&e, journal, std::iter::once(job).chain(left).collect()));
+                }
+                Err(Failure::Commit(e)) => {
+                    let why = self.give_up_committing(&e, vec![job]);
+                    // The rest was not begun.
+                    refuse_all(left.collect(), &why.clone().not_applied());
+                    return Err(why);
                 }
             }
         }
@@ -162,6 +169,16 @@ impl Desk {
         while let Ok(job) = self.inbox.recv() {
             let _ = job.ack.send(Err(later.clone()));
         }
+    }
+
+    /// Tells everybody in the group that it may have been written: the disk failed while it was being committed.
+    fn give_up_committing(&self, error: &rusqlite::Error, group: Vec<Job>) -> StoreError {
+        let path = self.path.display();
+        let sentence = sentence(error, &self.path);
+        let why = StoreError::outcome_unknown(format!("cannot finish writing to {path}: {sentence}"));
+        tracing::error!(error = %why, "the archive takes no more");
+        refuse_all(group, &why);
+        why
     }
 
     /// Tells everybody in the group why nothing of it was written.

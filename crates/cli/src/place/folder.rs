@@ -15,7 +15,7 @@ use switchyard_core::yard::Acceptance;
 use switchyard_core::{ApprovalId, PatchId, Payload, RunId, Timestamp};
 use switchyard_embedded::Embedded;
 use switchyard_lang::Program;
-use switchyard_runtime::{Engine, EngineError, History, PatchRequest, Submission};
+use switchyard_runtime::{Engine, EngineError, History, PatchRequest, Submission, ids};
 use switchyard_store::{
     ApprovalFilter, ApprovalStatus, Clock, Purge, RunFilter, ScheduleRecord, StoreError, SystemClock,
 };
@@ -204,30 +204,39 @@ impl Place for Folder {
     }
 
     async fn cancel(&self, run: RunId, reason: &str, compensate: bool) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.cancel(run, &settings::user(), reason, compensate).await)
-            .await
+        let (id, by) = (ids::operation_id(), settings::user());
+        self.command(run, async |engine| engine.cancel(run, &id, &by, reason, compensate).await).await
     }
 
     async fn pause(&self, run: RunId) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.pause(run, &settings::user()).await).await
+        self.command(run, async |engine| engine.pause(run, &ids::operation_id(), &settings::user()).await)
+            .await
     }
 
     async fn resume(&self, run: RunId) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.resume(run, &settings::user()).await).await
+        self.command(run, async |engine| engine.resume(run, &ids::operation_id(), &settings::user()).await)
+            .await
     }
 
     async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.signal(run, name, payload).await).await
+        self.command(run, async |engine| engine.signal(run, &ids::operation_id(), name, payload).await).await
     }
 
     async fn retry(&self, run: RunId) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.retry(run, &settings::user()).await).await
+        self.command(run, async |engine| engine.retry(run, &ids::operation_id(), &settings::user()).await)
+            .await
     }
 
     async fn fork(&self, fork: Fork) -> Result<Forked, Failure> {
         let Fork { run, from, input, edits } = fork;
         self.act(async |engine| {
-            let fork = switchyard_runtime::Fork { run, from: from.into(), input, edits };
+            let fork = switchyard_runtime::Fork {
+                run,
+                operation: ids::operation_id(),
+                from: from.into(),
+                input,
+                edits,
+            };
             let forked = engine.fork(fork).await?;
             let run = standing(engine, forked.run).await?;
             Ok(Forked { run, kept: forked.kept, diff: forked.diff })
@@ -243,7 +252,7 @@ impl Place for Folder {
         comment: &str,
     ) -> Result<RunAt, Failure> {
         self.act(async |engine| {
-            let run = engine.decide(approval, decision, by, comment).await?;
+            let run = engine.decide(approval, &ids::operation_id(), decision, by, comment).await?;
             standing(engine, run).await
         })
         .await
@@ -252,7 +261,8 @@ impl Place for Folder {
     async fn patch(&self, run: RunId, patch: Patch) -> Result<PatchReport, Failure> {
         let Patch { ops, seen, author, reason, dry_run } = patch;
         let (author, reason) = (author.into(), reason.into());
-        let request = PatchRequest { run, ops, seen, author, reason, dry_run };
+        let operation = ids::operation_id();
+        let request = PatchRequest { run, ops, seen, operation, author, reason, dry_run };
         self.act(async |engine| engine.patch(request).await).await
     }
 
@@ -263,7 +273,8 @@ impl Place for Folder {
         author: &str,
         dry_run: bool,
     ) -> Result<PatchReport, Failure> {
-        self.act(async |engine| engine.undo_patch(run, patch, author.into(), dry_run).await).await
+        let id = ids::operation_id();
+        self.act(async |engine| engine.undo_patch(run, patch, id, author.into(), dry_run).await).await
     }
 
     async fn register(&self, program: &Arc<Program>) -> Result<WorkflowRecord, Failure> {
@@ -321,7 +332,7 @@ impl Place for Folder {
     }
 
     async fn redrive(&self, id: &str) -> Result<Redriven, Failure> {
-        self.act(async |engine| engine.redrive(id, &settings::user()).await).await
+        self.act(async |engine| engine.redrive(id, &ids::operation_id(), &settings::user()).await).await
     }
 
     async fn purge(&self, which: &Letters) -> Result<usize, Failure> {

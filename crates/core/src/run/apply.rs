@@ -73,6 +73,7 @@ impl Run {
             closing: None,
             deadline: accepted.deadline,
             signals: VecDeque::new(),
+            operations: Arc::default(),
             patches: Vec::new(),
             output: Payload::null(),
             error: None,
@@ -117,7 +118,7 @@ impl Run {
             EventKind::RunStarted {} => self.on_started(effects),
             EventKind::RunPaused { .. } => self.on_pause_changed(true, effects),
             EventKind::RunResumed { .. } => self.on_pause_changed(false, effects),
-            EventKind::RunClosing { outcome, error, stop_running, compensate } => {
+            EventKind::RunClosing { outcome, error, stop_running, compensate, .. } => {
                 let closing = Closing {
                     outcome: *outcome,
                     error: error.clone(),
@@ -138,7 +139,7 @@ impl Run {
                 Some(ir) => self.on_patched(patched, ir, effects),
                 None => false,
             },
-            EventKind::SignalReceived { name, payload } => {
+            EventKind::SignalReceived { name, payload, .. } => {
                 self.signals.push_back((name.clone(), payload.clone()));
                 true
             }
@@ -146,6 +147,9 @@ impl Run {
         };
         if !fits {
             return Err(Damaged::DoesNotFit { run: self.id, seq: event.seq, kind: event.kind.name() });
+        }
+        if let Some(operation) = event.kind.operation() {
+            Arc::make_mut(&mut self.operations).insert(operation.id.clone(), operation.command);
         }
         self.seq = event.seq;
         Ok(())

@@ -47,6 +47,7 @@ impl Run {
             decision,
             by: by.clone(),
             comment: comment.clone(),
+            operation: None,
         };
         self.emit(decided, now, out);
         match decision {

@@ -17,7 +17,8 @@ impl Run {
         now: Timestamp,
         out: &mut Changes,
     ) {
-        self.emit(EventKind::RunClosing { outcome, error, stop_running, compensate }, now, out);
+        let closing = EventKind::RunClosing { outcome, error, stop_running, compensate, operation: None };
+        self.emit(closing, now, out);
     }
 
     /// Takes every step that follows by itself once nothing is in flight. Called at the end of each command.

@@ -45,13 +45,13 @@ impl Run {
     pub fn pause(&mut self, by: Arc<str>, now: Timestamp, out: &mut Changes) -> Result<(), Refusal> {
         let open = matches!(self.phase, Phase::Queued | Phase::Running) && !self.paused;
         self.refuse_unless(open, "paused")?;
-        self.emit(EventKind::RunPaused { by }, now, out);
+        self.emit(EventKind::RunPaused { by, operation: None }, now, out);
         Ok(())
     }
 
     pub fn resume(&mut self, by: Arc<str>, now: Timestamp, out: &mut Changes) -> Result<(), Refusal> {
         self.refuse_unless(self.paused && !self.is_ended(), "resumed")?;
-        self.emit(EventKind::RunResumed { by }, now, out);
+        self.emit(EventKind::RunResumed { by, operation: None }, now, out);
         Ok(())
     }
 

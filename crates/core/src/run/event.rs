@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{NodeError, RunError};
-use crate::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp, TraceLink};
+use crate::{ApprovalId, Hash, OperationId, PatchId, Payload, RunId, Timestamp, TraceLink};
 
 /// One entry in a run's history. `seq` counts from 1 without gaps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,9 +28,13 @@ pub enum EventKind {
     RunStarted {},
     RunPaused {
         by: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        operation: Option<Operation>,
     },
     RunResumed {
         by: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        operation: Option<Operation>,
     },
     /// No further node starts; what runs is drained, then undone, then the run ends.
     RunClosing {
@@ -38,6 +42,8 @@ pub enum EventKind {
         error: RunError,
         stop_running: bool,
         compensate: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        operation: Option<Operation>,
     },
     RunCompensating {},
     RunEnded {
@@ -49,11 +55,15 @@ pub enum EventKind {
     RunRetried {
         by: Arc<str>,
         reset: Vec<Arc<str>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        operation: Option<Operation>,
     },
     RunPatched(Box<Patched>),
     SignalReceived {
         name: Arc<str>,
         payload: Payload,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        operation: Option<Operation>,
     },
 
     NodeStarted {
@@ -114,6 +124,8 @@ pub enum EventKind {
         decision: Decision,
         by: Arc<str>,
         comment: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        operation: Option<Operation>,
     },
     ChildStarted {
         node: Arc<str>,
@@ -231,6 +243,16 @@ pub struct Patched {
     pub diff: Vec<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<PatchId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+}
+
+/// The command that an event was made by, as its caller named it. Only the first event of a command carries it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    pub id: OperationId,
+    /// Of what was asked for, to tell a repetition from another command with the same id.
+    pub command: Hash,
 }
 
 /// How a closing run is going to end.
@@ -381,6 +403,36 @@ impl EventKind {
             Self::ChildStarted { .. } => "child_started",
             Self::ChildEnded { .. } => "child_ended",
         }
+    }
+
+    /// The operation that it was made by.
+    pub fn operation(&self) -> Option<&Operation> {
+        match self {
+            Self::RunPaused { operation, .. }
+            | Self::RunResumed { operation, .. }
+            | Self::RunClosing { operation, .. }
+            | Self::RunRetried { operation, .. }
+            | Self::SignalReceived { operation, .. }
+            | Self::ApprovalDecided { operation, .. } => operation.as_ref(),
+            Self::RunPatched(patched) => patched.operation.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Says which operation it was made by. False if it is no event that a command begins with.
+    pub(super) fn carry(&mut self, made_by: Operation) -> bool {
+        let carried = match self {
+            Self::RunPaused { operation, .. }
+            | Self::RunResumed { operation, .. }
+            | Self::RunClosing { operation, .. }
+            | Self::RunRetried { operation, .. }
+            | Self::SignalReceived { operation, .. }
+            | Self::ApprovalDecided { operation, .. } => operation,
+            Self::RunPatched(patched) => &mut patched.operation,
+            _ => return false,
+        };
+        *carried = Some(made_by);
+        true
     }
 
     /// Everything in it that may be a reference into the CAS.

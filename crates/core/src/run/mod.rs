@@ -24,7 +24,7 @@ mod settle;
 mod signal;
 mod timer;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RunError;
 use crate::ids::InvalidId;
 use crate::ir::{Ir, NodeIx};
-use crate::{ApprovalId, Hash, Payload, RunId, Timestamp};
+use crate::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 
 pub use apply::Damaged;
 pub use claim::{Reading, Task};
@@ -167,13 +167,17 @@ pub struct Run {
     pub deadline: Option<Timestamp>,
     /// Signals that came before anybody asked for them.
     pub signals: VecDeque<(Arc<str>, Payload)>,
+    /// Commands that have taken effect, by id, with the hash of what each asked for. A store that keeps runs elsewhere
+    /// lends only those that a command asks about.
+    pub operations: Arc<BTreeMap<OperationId, Hash>>,
     pub patches: Vec<Patched>,
     pub output: Payload,
     pub error: Option<RunError>,
     pub ended_at: Option<Timestamp>,
 }
 
-/// Equality of state: two folds of one history agree in everything, the IR by its hash.
+/// Equality of state: two folds of one history agree in everything, the IR by its hash. Operations are left out, because
+/// not every store reads all of them with the run.
 impl PartialEq for Run {
     fn eq(&self, other: &Self) -> bool {
         self.ir.hash == other.ir.hash
@@ -234,6 +238,15 @@ pub enum Effect {
 pub struct Changes {
     pub events: Vec<Event>,
     pub effects: Vec<Effect>,
+    /// The operation that is being carried out, until the command's first event has taken it.
+    operation: Option<Operation>,
+}
+
+impl Changes {
+    /// Of a command with an id.
+    pub(crate) fn of(operation: Operation) -> Self {
+        Self { operation: Some(operation), ..Self::default() }
+    }
 }
 
 impl Run {
@@ -275,6 +288,15 @@ impl Run {
         self.accepted.parent.as_ref().map_or(0, |parent| parent.depth)
     }
 
+    /// Whether an operation has taken effect already. One with this id that asked for something else is refused.
+    pub fn has_applied(&self, operation: &Operation) -> Result<bool, Refusal> {
+        match self.operations.get(&operation.id) {
+            None => Ok(false),
+            Some(command) if *command == operation.command => Ok(true),
+            Some(_) => Err(Refusal::OperationReused(operation.id.clone())),
+        }
+    }
+
     fn id_of(&self, ix: NodeIx) -> Arc<str> {
         self.ir.node(ix).id.clone()
     }
@@ -285,6 +307,11 @@ impl Run {
     }
 
     fn emit_with_ir(&mut self, kind: EventKind, ir: Option<&Arc<Ir>>, at: Timestamp, out: &mut Changes) {
+        let mut kind = kind;
+        if let Some(operation) = out.operation.take() {
+            let carried = kind.carry(operation);
+            debug_assert!(carried, "a command began with an event that carries no operation: {kind:?}");
+        }
         let event = Event { run: self.id, seq: self.seq + 1, at, kind };
         let applied = self.apply(&event, ir, &mut out.effects);
         debug_assert!(

@@ -15,7 +15,7 @@ impl Run {
             return Err(Refusal::NothingToRetry);
         }
         let reset = again.into_iter().map(|ix| self.id_of(ix)).collect();
-        self.emit(EventKind::RunRetried { by, reset }, now, out);
+        self.emit(EventKind::RunRetried { by, reset, operation: None }, now, out);
         self.conclude(now, out);
         Ok(())
     }

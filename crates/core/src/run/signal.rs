@@ -17,7 +17,7 @@ impl Run {
         if self.signals.len() >= SIGNALS_WAITING_MAX {
             return Err(Refusal::TooManySignals(self.signals.len()));
         }
-        self.emit(EventKind::SignalReceived { name: name.clone(), payload }, now, out);
+        self.emit(EventKind::SignalReceived { name: name.clone(), payload, operation: None }, now, out);
         if let Some(ix) = self.ir.indices().find(|&ix| self.awaited_signal(ix) == Some(name)) {
             self.deliver_signal(ix, now, out);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::Payload;
-use crate::run::{Decision, Patched, Refusal};
+use crate::run::{Decision, Operation, Patched, Refusal};
 
 #[derive(Clone, Debug)]
 pub enum Command {
@@ -39,20 +39,51 @@ pub enum Command {
     },
 }
 
+/// When a command that was not refused took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    Now,
+    /// An earlier call with the same operation id did it; this one changed nothing.
+    Earlier,
+}
+
 impl Yard {
-    /// Carries out a command; `None` if there is no such run here.
+    /// Carries out a command, once for each operation id; `None` if there is no such run here.
     pub fn command(
         &mut self,
         id: RunId,
+        operation: &Operation,
+        command: Command,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> Option<Result<Applied, Refusal>> {
+        let retried = matches!(command, Command::Retry { .. });
+        let answer = match self.run(id).map(|run| run.has_applied(operation)) {
+            Some(Ok(true)) => Some(Ok(Applied::Earlier)),
+            Some(Err(refusal)) => Some(Err(refusal)),
+            Some(Ok(false)) | None => {
+                let answer = self.carry_out_command(id, operation.clone(), command, now, out);
+                answer.map(|answer| answer.map(|()| Applied::Now))
+            }
+        };
+        if retried {
+            self.drop_if_ended(id, now, out);
+        }
+        answer
+    }
+
+    fn carry_out_command(
+        &mut self,
+        id: RunId,
+        operation: Operation,
         command: Command,
         now: Timestamp,
         out: &mut Vec<Event>,
     ) -> Option<Result<(), Refusal>> {
         if let Command::Patch { seen, patched } = command {
-            return self.patch(id, seen, *patched, now, out);
+            return self.patch(id, operation, seen, *patched, now, out);
         }
-        let retried = matches!(command, Command::Retry { .. });
-        let answer = self.act(id, now, out, |run, changes| match command {
+        self.act_on(id, Changes::of(operation), now, out, |run, changes| match command {
             Command::Cancel { by, reason, compensate } => run.cancel(&by, &reason, compensate, now, changes),
             Command::Pause { by } => run.pause(by, now, changes),
             Command::Resume { by } => run.resume(by, now, changes),
@@ -62,16 +93,13 @@ impl Yard {
             }
             Command::Retry { by } => run.retry(by, now, changes),
             Command::Patch { .. } => Ok(()),
-        });
-        if retried {
-            self.drop_if_ended(id, now, out);
-        }
-        answer
+        })
     }
 
     fn patch(
         &mut self,
         id: RunId,
+        operation: Operation,
         seen: u32,
         patched: Patched,
         now: Timestamp,
@@ -81,7 +109,9 @@ impl Yard {
             return Some(Err(Refusal::UnknownDefinition(patched.definition)));
         };
         let before = self.run(id)?.ir.clone();
-        let answer = self.act(id, now, out, |run, changes| run.patch(seen, patched, &ir, now, changes));
+        let changes = Changes::of(operation);
+        let answer =
+            self.act_on(id, changes, now, out, |run, changes| run.patch(seen, patched, &ir, now, changes));
         self.move_leases(id, &before);
         answer
     }

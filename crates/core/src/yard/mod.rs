@@ -25,7 +25,7 @@ use crate::{ApprovalId, Hash, RunId, Timestamp};
 
 pub use accept::{Acceptance, NewRun};
 pub use claim::{Taker, Want, takes};
-pub use command::Command;
+pub use command::{Applied, Command};
 pub use lease::Standing;
 pub use part::{Berth, GateState, GivenBack, PlayRecord, QueuedToken};
 pub use queue::{Lane, PRIORITIES, QueueDepth, band};
@@ -158,9 +158,19 @@ impl Yard {
         out: &mut Vec<Event>,
         command: impl FnOnce(&mut Run, &mut Changes) -> R,
     ) -> Option<R> {
+        self.act_on(id, Changes::default(), now, out, command)
+    }
+
+    fn act_on<R>(
+        &mut self,
+        id: RunId,
+        mut changes: Changes,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+        command: impl FnOnce(&mut Run, &mut Changes) -> R,
+    ) -> Option<R> {
         self.note_missing(id);
         let slot = self.runs.get_mut(&id)?;
-        let mut changes = Changes::default();
         let answer = command(&mut slot.run, &mut changes);
         self.carry_out(id, changes, now, out);
         Some(answer)

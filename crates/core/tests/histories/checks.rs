@@ -53,6 +53,9 @@ fn history_rebuilds_the_state(world: &World, run: &Run) {
     let rebuilt = world.replay(run.id);
     assert!(rebuilt == *run, "history of {} rebuilds\n{rebuilt:#?}\ninstead of\n{run:#?}", run.id);
     assert_eq!(rebuilt.standing_effects(), run.standing_effects());
+    assert_eq!(rebuilt.operations, run.operations);
+    let applied = world.applied.iter().filter(|(of, ..)| *of == run.id).count();
+    assert_eq!(run.operations.len(), applied, "every operation that took effect is remembered");
 }
 
 fn parallelism_is_kept(run: &Run) {

@@ -9,7 +9,7 @@ use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::{DrawnOnError, Sketch};
 use switchyard_core::run::*;
 use switchyard_core::yard::*;
-use switchyard_core::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp};
+use switchyard_core::{ApprovalId, Hash, OperationId, PatchId, Payload, RunId, Timestamp};
 
 use crate::checks;
 use crate::outcomes::{How, how};
@@ -30,6 +30,7 @@ pub(crate) enum Op {
     Decide { approve: bool },
     Patch { run: u8, what: u8 },
     Retry { run: u8 },
+    Repeat { which: u8, changed: bool },
     Restart,
 }
 
@@ -50,6 +51,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => any::<bool>().prop_map(|approve| Op::Decide { approve }),
         2 => (any::<u8>(), any::<u8>()).prop_map(|(run, what)| Op::Patch { run, what }),
         1 => any::<u8>().prop_map(|run| Op::Retry { run }),
+        2 => any::<(u8, bool)>().prop_map(|(which, changed)| Op::Repeat { which, changed }),
         1 => Just(Op::Restart),
     ]
 }
@@ -66,6 +68,8 @@ pub(crate) struct World {
     held: Vec<ClaimRef>,
     settled: Vec<ClaimRef>,
     approvals: Vec<ApprovalId>,
+    /// Commands that took effect.
+    pub(crate) applied: Vec<(RunId, Operation, Command)>,
     now: Timestamp,
     counter: u64,
 }
@@ -84,6 +88,7 @@ impl World {
             held: Vec::new(),
             settled: Vec::new(),
             approvals: Vec::new(),
+            applied: Vec::new(),
             now: Timestamp::from_millis(1_000),
             counter: 0,
             graphs: Vec::new(),
@@ -170,6 +175,7 @@ impl World {
             Op::Decide { approve } => self.decide(approve, out),
             Op::Patch { run, what } => self.patch(run, what, out),
             Op::Retry { run } => self.retry(run, out),
+            Op::Repeat { which, changed } => self.repeat(which, changed, out),
             Op::Restart => self.restart(out),
         }
     }
@@ -221,9 +227,50 @@ impl World {
 
     fn command(&mut self, run: u8, command: Command, out: &mut Vec<Event>) {
         let Some(run) = self.pick(run) else { return };
-        if let Some(Err(_)) = self.yard.command(run, command, self.now, out) {
+        if let Some(Err(_)) = self.give(run, command, out) {
             assert!(out.is_empty(), "a refused command changed something: {out:?}");
         }
+    }
+
+    /// A command with an operation id of its own.
+    fn give(
+        &mut self,
+        run: RunId,
+        command: Command,
+        out: &mut Vec<Event>,
+    ) -> Option<Result<Applied, Refusal>> {
+        let asked = Hash::of(format!("{command:?}").as_bytes());
+        let operation = Operation { id: OperationId::drawn(self.fresh().into()), command: asked };
+        let answer = self.yard.command(run, &operation, command.clone(), self.now, out);
+        if matches!(answer, Some(Ok(_))) {
+            self.applied.push((run, operation, command));
+        }
+        answer
+    }
+
+    /// An operation that took effect changes nothing any more, whatever became of its run. With another command its id
+    /// is refused.
+    fn repeat(&mut self, which: u8, changed: bool, out: &mut Vec<Event>) {
+        if self.applied.is_empty() {
+            return;
+        }
+        let (run, mut operation, command) = self.applied[usize::from(which) % self.applied.len()].clone();
+        if changed {
+            operation.command = Hash::of(b"something else");
+        }
+        let ended = self.yard.run(run).is_none();
+        if ended && matches!(command, Command::Retry { .. }) {
+            self.yard.restore(vec![self.replay(run)], self.now, out);
+        }
+        let answer = self.yard.command(run, &operation, command.clone(), self.now, out);
+        assert!(out.is_empty(), "a repeated command changed something: {out:?}");
+        let known = match changed {
+            true => Err(Refusal::OperationReused(operation.id)),
+            false => Ok(Applied::Earlier),
+        };
+        let expected = (!ended || matches!(command, Command::Retry { .. })).then_some(known);
+        assert_eq!(answer, expected);
+        assert_eq!(self.yard.run(run).is_none(), ended, "a run that was looked at stays where it was");
     }
 
     fn decide(&mut self, approve: bool, out: &mut Vec<Event>) {
@@ -231,7 +278,7 @@ impl World {
         let Some(run) = self.yard.run_of_approval(&approval) else { return };
         let decision = if approve { Decision::Approved } else { Decision::Rejected };
         let command = Command::Decide { approval, decision, by: "me".into(), comment: "".into() };
-        self.yard.command(run, command, self.now, out).expect("it is here").expect("it is pending");
+        self.give(run, command, out).expect("it is here").expect("it is pending");
     }
 
     /// Changes the sketch at random. I8: it is taken only if nothing that has started is touched.
@@ -267,6 +314,7 @@ impl World {
             ops: Payload::null(),
             diff: Vec::new(),
             undoes: None,
+            operation: None,
         };
         let touches_started = state.ir.indices().any(|ix| {
             let old = state.ir.node(ix);
@@ -276,8 +324,8 @@ impl World {
             state.node(ix).has_started() && !kept
         });
         let command = Command::Patch { seen: state.version, patched: Box::new(patched) };
-        match self.yard.command(id, command, self.now, out).expect("it is here") {
-            Ok(()) => {
+        match self.give(id, command, out).expect("it is here") {
+            Ok(_) => {
                 assert!(!touches_started, "a patch touched a node that had started");
                 self.drawn.insert(id, sketch);
             }
@@ -294,7 +342,7 @@ impl World {
         // A child is retried with its parent, not alone.
         if ended.accepted.parent.is_none() {
             self.yard.restore(vec![ended], self.now, out);
-            let _ = self.yard.command(id, Command::Retry { by: "me".into() }, self.now, out);
+            let _ = self.give(id, Command::Retry { by: "me".into() }, out);
         }
     }
 
@@ -343,7 +391,7 @@ impl World {
         let ids: Vec<RunId> = self.yard.runs().filter(|run| needs(run)).map(|run| run.id).collect();
         for id in ids {
             let mut out = Vec::new();
-            let _ = self.yard.command(id, command.clone(), self.now, &mut out);
+            let _ = self.give(id, command.clone(), &mut out);
             self.note(out);
             checks::touched(self, &[id]);
         }

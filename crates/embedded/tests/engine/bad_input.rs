@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use switchyard_core::NodeError;
 use switchyard_core::run::{NodeState, RunStatus};
 use switchyard_lang::Program;
-use switchyard_runtime::{EngineError, Handlers, Submission};
+use switchyard_runtime::{EngineError, Handlers, Submission, ids};
 
 use crate::support::{Seen, TestYard};
 
@@ -85,8 +85,8 @@ async fn unknown_ids_are_said_to_be_unknown() {
     let yard = TestYard::working().await;
     let nobody = "run_00000000000000000000000000".parse().unwrap();
     for refused in [
-        yard.engine().pause(nobody, "x").await.unwrap_err(),
-        yard.engine().retry(nobody, "x").await.unwrap_err(),
+        yard.engine().pause(nobody, &ids::operation_id(), "x").await.unwrap_err(),
+        yard.engine().retry(nobody, &ids::operation_id(), "x").await.unwrap_err(),
         yard.engine().history().state(nobody, None).await.unwrap_err(),
         yard.engine().wait_for_end(nobody).await.unwrap_err(),
     ] {

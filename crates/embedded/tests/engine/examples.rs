@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use switchyard_core::run::{Decision, RunStatus};
 use switchyard_lang::Program;
-use switchyard_runtime::Submission;
+use switchyard_runtime::{Submission, ids};
 use switchyard_store::{ApprovalFilter, ApprovalStatus};
 
 use crate::support::{Seen, TestYard};
@@ -86,7 +86,10 @@ async fn the_approval_is_approved() {
     yard.until(run, |kind| kind.name() == "node_waiting").await;
     let pending = ApprovalFilter { run: Some(run), status: Some(ApprovalStatus::Pending) };
     let approvals = yard.engine().archive().approvals(&pending).await.unwrap();
-    yard.engine().decide(&approvals[0].approval, Decision::Approved, "boss", "").await.unwrap();
+    yard.engine()
+        .decide(&approvals[0].approval, &ids::operation_id(), Decision::Approved, "boss", "")
+        .await
+        .unwrap();
     assert_eq!(yard.end(run).await.status(), RunStatus::Succeeded);
 }
 
@@ -103,6 +106,7 @@ async fn the_patch_is_applied_while_the_run_waits() {
         run,
         ops: serde_json::from_value(ops).unwrap(),
         seen: None,
+        operation: ids::operation_id(),
         author: "ada".into(),
         reason: "".into(),
         dry_run: false,

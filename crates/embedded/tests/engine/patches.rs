@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use switchyard_core::RunId;
 use switchyard_core::run::{NodeState, RunStatus};
-use switchyard_runtime::{EngineError, PatchReport, PatchRequest};
+use switchyard_runtime::{EngineError, PatchReport, PatchRequest, ids};
 
 use crate::support::{Seen, TestYard};
 
@@ -29,6 +29,7 @@ fn request(run: RunId, ops: &Value) -> PatchRequest {
         run,
         ops: serde_json::from_value(ops.clone()).unwrap(),
         seen: None,
+        operation: ids::operation_id(),
         author: "agent".into(),
         reason: "it knows better".into(),
         dry_run: false,
@@ -58,7 +59,7 @@ async fn every_operation_applies() {
     assert_eq!(report.version, 2);
     let yard = yard.reopen().await;
     yard.embedded.work();
-    yard.engine().signal(run, "go", &json!(null)).await.unwrap();
+    yard.engine().signal(run, &ids::operation_id(), "go", &json!(null)).await.unwrap();
     let view = yard.end(run).await;
     assert_eq!((view.status(), view.output()), (RunStatus::Succeeded, json!("better")));
     assert!(view.nodes.0.iter().all(|(id, _)| **id != *"c"));
@@ -112,17 +113,20 @@ async fn a_patch_is_undone_while_nothing_of_it_has_started() {
     let add = |id: &str| json!([{"op": "add_node", "id": id, "node": {"type": "wait", "signal": "later", "needs": ["hold"]}}]);
     let first = patch(&yard, run, add("x")).await.unwrap().patch.unwrap();
     let second = patch(&yard, run, add("y")).await.unwrap().patch.unwrap();
-    let undone = yard.engine().undo_patch(run, &first, "ada".into(), false).await.unwrap();
+    let undone =
+        yard.engine().undo_patch(run, &first, ids::operation_id(), "ada".into(), false).await.unwrap();
     assert_eq!(undone.version, 4);
     let state = yard.state(run).await;
     assert!(state.ir.find("x").is_none() && state.ir.find("y").is_some(), "later patches stay");
-    let twice = yard.engine().undo_patch(run, &first, "ada".into(), false).await.unwrap_err();
+    let twice =
+        yard.engine().undo_patch(run, &first, ids::operation_id(), "ada".into(), false).await.unwrap_err();
     assert!(twice.to_string().contains("undone already"), "{twice}");
 
-    yard.engine().signal(run, "go", &json!(null)).await.unwrap();
+    yard.engine().signal(run, &ids::operation_id(), "go", &json!(null)).await.unwrap();
     yard.until_waiting(run, "y").await;
-    let late = yard.engine().undo_patch(run, &second, "ada".into(), false).await.unwrap_err();
+    let late =
+        yard.engine().undo_patch(run, &second, ids::operation_id(), "ada".into(), false).await.unwrap_err();
     assert!(late.to_string().contains("`y` has started"), "{late}");
-    yard.engine().signal(run, "later", &json!(null)).await.unwrap();
+    yard.engine().signal(run, &ids::operation_id(), "later", &json!(null)).await.unwrap();
     assert_eq!(yard.end(run).await.node("y"), NodeState::Succeeded);
 }

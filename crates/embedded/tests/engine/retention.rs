@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchyard_core::RunId;
-use switchyard_runtime::{EngineError, Retained, Submission};
+use switchyard_runtime::{EngineError, Retained, Submission, ids};
 use switchyard_store::Retention;
 
 use crate::support::{Seen, TestYard, program};
@@ -54,7 +54,7 @@ async fn old_runs_go_with_their_payloads_and_live_ones_keep_theirs() {
     assert!(!is_gone(&yard, young).await);
     assert_eq!(yard.engine().retain(&policy).await.unwrap(), Retained::default(), "nothing is left to do");
 
-    yard.engine().signal(live, "go", &json!(null)).await.unwrap();
+    yard.engine().signal(live, &ids::operation_id(), "go", &json!(null)).await.unwrap();
     assert_eq!(yard.end(live).await.output(), json!(large('b')));
 }
 

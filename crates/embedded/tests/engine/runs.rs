@@ -8,7 +8,7 @@ use serde_json::json;
 use switchyard_core::NodeError;
 use switchyard_core::run::{Concurrency, EventKind, NodeState, Refusal, RunStatus};
 use switchyard_core::yard::Acceptance;
-use switchyard_runtime::{EngineError, Fork, Handlers, Submission};
+use switchyard_runtime::{EngineError, Fork, Handlers, Submission, ids};
 use switchyard_store::RunFilter;
 
 use crate::support::{Seen, TestYard, program};
@@ -66,11 +66,11 @@ async fn a_failure_that_stays_is_compensated_and_can_be_retried() {
     assert_eq!(failed.node("ship"), NodeState::Cancelled);
     assert_eq!(*undone.lock().unwrap(), [json!(7)]);
 
-    yard.engine().retry(failed.run_id, "tester").await.unwrap();
+    yard.engine().retry(failed.run_id, &ids::operation_id(), "tester").await.unwrap();
     let retried = yard.end(failed.run_id).await;
     assert_eq!((retried.status(), retried.attempt), (RunStatus::Succeeded, 2));
     assert_eq!(retried.attempts("reserve"), 1, "what was undone is done again");
-    let again = yard.engine().retry(failed.run_id, "tester").await;
+    let again = yard.engine().retry(failed.run_id, &ids::operation_id(), "tester").await;
     assert!(matches!(again, Err(EngineError::Refused(Refusal::WrongStatus { .. }))), "{again:?}");
 }
 
@@ -83,7 +83,8 @@ async fn a_fork_keeps_what_came_before() {
         {"op": "update_node", "id": "charge", "node": {"function": "echo", "input": "by hand"}}
     ]))
     .unwrap();
-    let fork = Fork { run: failed.run_id, from: "charge".into(), input: None, edits };
+    let operation = ids::operation_id();
+    let fork = Fork { run: failed.run_id, operation, from: "charge".into(), input: None, edits };
     let forked = yard.engine().fork(fork).await.unwrap();
     assert_eq!(forked.kept.iter().map(|node| &**node).collect::<Vec<_>>(), ["reserve"]);
     let view = yard.end(forked.run).await;
@@ -119,11 +120,11 @@ async fn a_run_is_cancelled() {
     let yard = TestYard::working().await;
     let run = yard.start(WAITING, json!({})).await;
     yard.until_waiting(run, "hold").await;
-    yard.engine().cancel(run, "ada", "changed my mind", true).await.unwrap();
+    yard.engine().cancel(run, &ids::operation_id(), "ada", "changed my mind", true).await.unwrap();
     let view = yard.end(run).await;
     assert_eq!(view.status(), RunStatus::Cancelled);
     assert_eq!(view.error.unwrap().to_string(), "cancelled by ada: changed my mind (cancelled)");
-    let again = yard.engine().cancel(run, "ada", "", true).await.unwrap_err();
+    let again = yard.engine().cancel(run, &ids::operation_id(), "ada", "", true).await.unwrap_err();
     assert_eq!(again.to_string(), "a run that is cancelled cannot be cancelled");
 }
 
@@ -141,7 +142,7 @@ async fn a_handler_that_runs_is_stopped_by_a_cancel() {
     let yard = TestYard::with_handlers(handlers).await;
     let run = yard.start("name: t\nnodes:\n  a: { type: function, function: forever }\n", json!({})).await;
     begun.recv().await.unwrap();
-    yard.engine().cancel(run, "ada", "", true).await.unwrap();
+    yard.engine().cancel(run, &ids::operation_id(), "ada", "", true).await.unwrap();
     let view = yard.end(run).await;
     assert_eq!((view.status(), view.node("a")), (RunStatus::Cancelled, NodeState::Cancelled));
 }
@@ -151,8 +152,8 @@ async fn a_paused_run_stands_still_until_it_is_resumed() {
     let yard = TestYard::working().await;
     let run = yard.start(WAITING, json!({})).await;
     yard.until_waiting(run, "hold").await;
-    yard.engine().pause(run, "ada").await.unwrap();
-    yard.engine().signal(run, "go", &json!(1)).await.unwrap();
+    yard.engine().pause(run, &ids::operation_id(), "ada").await.unwrap();
+    yard.engine().signal(run, &ids::operation_id(), "go", &json!(1)).await.unwrap();
     assert_eq!(yard.view(run).await.node("after"), NodeState::Ready);
     // A restart does not wake it either.
     let yard = yard.reopen().await;
@@ -160,7 +161,7 @@ async fn a_paused_run_stands_still_until_it_is_resumed() {
     let other = yard.run("name: other\nnodes:\n  a: { type: function, function: noop }\n", json!({})).await;
     assert_eq!(other.status(), RunStatus::Succeeded);
     assert_eq!(yard.view(run).await.status(), RunStatus::Paused);
-    yard.engine().resume(run, "ada").await.unwrap();
+    yard.engine().resume(run, &ids::operation_id(), "ada").await.unwrap();
     assert_eq!(yard.end(run).await.output(), json!(1));
 }
 
@@ -203,8 +204,8 @@ async fn a_concurrency_key_is_kept_across_a_restart() {
     let yard = yard.reopen().await;
     yard.embedded.work();
     assert_eq!(yard.view(second).await.status(), RunStatus::Queued);
-    yard.engine().signal(first, "go", &json!(1)).await.unwrap();
-    yard.engine().signal(second, "go", &json!(2)).await.unwrap();
+    yard.engine().signal(first, &ids::operation_id(), "go", &json!(1)).await.unwrap();
+    yard.engine().signal(second, &ids::operation_id(), "go", &json!(2)).await.unwrap();
     assert_eq!(yard.end(first).await.output(), json!(1));
     assert_eq!(yard.end(second).await.output(), json!(2));
 }

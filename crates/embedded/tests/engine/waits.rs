@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchyard_core::run::{Decision, NodeState, RunStatus};
+use switchyard_runtime::ids;
 use switchyard_store::{ApprovalFilter, ApprovalStatus};
 
 use crate::support::{Seen, TestYard};
@@ -38,9 +39,13 @@ async fn a_person_approves_with_a_comment() {
     let approvals = yard.engine().archive().approvals(&pending).await.unwrap();
     assert_eq!(approvals[0].prompt.as_deref(), Some("ship it?"));
     let id = &approvals[0].approval;
-    assert_eq!(yard.engine().decide(id, Decision::Approved, "boss", "go ahead").await.unwrap(), run);
+    assert_eq!(
+        yard.engine().decide(id, &ids::operation_id(), Decision::Approved, "boss", "go ahead").await.unwrap(),
+        run
+    );
     assert_eq!(yard.end(run).await.output(), json!("go ahead"));
-    let again = yard.engine().decide(id, Decision::Rejected, "boss", "").await.unwrap_err();
+    let again =
+        yard.engine().decide(id, &ids::operation_id(), Decision::Rejected, "boss", "").await.unwrap_err();
     assert_eq!(again.to_string(), "the approval was decided already, or its run no longer waits for it");
 }
 
@@ -93,7 +98,7 @@ nodes:
             panic!("{:?}", state.node(each))
         };
         let next = children.plan.children[children.ended as usize].run;
-        yard.engine().signal(next, "go", &json!(null)).await.unwrap();
+        yard.engine().signal(next, &ids::operation_id(), "go", &json!(null)).await.unwrap();
         yard.end(next).await;
         yard = yard.reopen().await;
         yard.embedded.work();

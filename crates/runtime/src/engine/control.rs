@@ -1,42 +1,55 @@
 //! Commands on runs: cancel, pause, resume, signal, decide, retry.
 
 use serde_json::Value;
-use switchyard_core::run::{Decision, Refusal, Run};
+use switchyard_core::run::{Decision, Operation, Refusal, Run};
 use switchyard_core::yard::Command;
-use switchyard_core::{ApprovalId, RunId};
+use switchyard_core::{ApprovalId, OperationId, RunId};
 use switchyard_store::StoreError;
 
+use super::operation::operation;
 use super::{Engine, EngineError};
 
 impl Engine {
     pub async fn cancel(
         &self,
         run: RunId,
+        id: &OperationId,
         by: &str,
         reason: &str,
         compensate: bool,
     ) -> Result<(), EngineError> {
         let command = Command::Cancel { by: by.into(), reason: reason.into(), compensate };
-        self.command(run, command, "cancelled").await
+        let operation = operation(id, &("cancel", by, reason, compensate));
+        self.command(run, operation, command, "cancelled").await
     }
 
-    pub async fn pause(&self, run: RunId, by: &str) -> Result<(), EngineError> {
-        self.command(run, Command::Pause { by: by.into() }, "paused").await
+    pub async fn pause(&self, run: RunId, id: &OperationId, by: &str) -> Result<(), EngineError> {
+        let operation = operation(id, &("pause", by));
+        self.command(run, operation, Command::Pause { by: by.into() }, "paused").await
     }
 
-    pub async fn resume(&self, run: RunId, by: &str) -> Result<(), EngineError> {
-        self.command(run, Command::Resume { by: by.into() }, "resumed").await
+    pub async fn resume(&self, run: RunId, id: &OperationId, by: &str) -> Result<(), EngineError> {
+        let operation = operation(id, &("resume", by));
+        self.command(run, operation, Command::Resume { by: by.into() }, "resumed").await
     }
 
-    pub async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<(), EngineError> {
+    pub async fn signal(
+        &self,
+        run: RunId,
+        id: &OperationId,
+        name: &str,
+        payload: &Value,
+    ) -> Result<(), EngineError> {
         let payload = self.payloads.keep(payload).await?;
-        self.command(run, Command::Signal { name: name.into(), payload }, "signalled").await
+        let operation = operation(id, &("signal", name, &payload));
+        self.command(run, operation, Command::Signal { name: name.into(), payload }, "signalled").await
     }
 
     /// Approves or rejects. The run that waits for it goes on.
     pub async fn decide(
         &self,
         approval: &ApprovalId,
+        id: &OperationId,
         decision: Decision,
         by: &str,
         comment: &str,
@@ -47,19 +60,31 @@ impl Engine {
                 None => StoreError::unknown("approval", approval).into(),
             });
         };
+        let operation = operation(id, &("decide", approval, decision, by, comment));
         let command =
             Command::Decide { approval: approval.clone(), decision, by: by.into(), comment: comment.into() };
-        self.command(run, command, "decided").await?;
+        self.command(run, operation, command, "decided").await?;
         Ok(run)
     }
 
     /// Starts an ended run over from what failed.
-    pub async fn retry(&self, run: RunId, by: &str) -> Result<(), EngineError> {
+    pub async fn retry(&self, run: RunId, id: &OperationId, by: &str) -> Result<(), EngineError> {
+        let operation = operation(id, &("retry", by));
+        let command = Command::Retry { by: by.into() };
+        self.until_known(id, || self.try_retry(run, &operation, command.clone())).await
+    }
+
+    async fn try_retry(
+        &self,
+        run: RunId,
+        operation: &Operation,
+        command: Command,
+    ) -> Result<(), EngineError> {
         if !self.hot.in_flight(run).await? {
             let ended = self.history().state(run, None).await?;
             self.hot.restore(vec![ended]).await?;
         }
-        self.command(run, Command::Retry { by: by.into() }, "retried").await
+        self.try_command(run, operation, command, "retried").await
     }
 
     /// The newest state of a run, wherever it lives.
@@ -79,22 +104,6 @@ impl Engine {
             Some(record) if record.status.is_terminal() => self.history().state(run, None).await,
             Some(_) => Err(StoreError::Unavailable(why).into()),
             None => Err(EngineError::UnknownRun(run)),
-        }
-    }
-
-    pub(super) async fn command(
-        &self,
-        run: RunId,
-        command: Command,
-        verb: &'static str,
-    ) -> Result<(), EngineError> {
-        match self.hot.command(run, command).await {
-            // Not in flight: either it never was, or it has ended, which deserves another answer.
-            Err(StoreError::UnknownRun(_)) => match self.archive.run(run).await? {
-                Some(record) => Err(Refusal::WrongStatus { status: record.status, verb }.into()),
-                None => Err(EngineError::UnknownRun(run)),
-            },
-            other => Ok(other?),
         }
     }
 }

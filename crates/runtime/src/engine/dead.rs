@@ -7,7 +7,7 @@ use switchyard_api::{DeadLetterView, Delivery, QueueView, QueuesView, Redriven, 
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{Event, EventKind, ReleaseReason};
 use switchyard_core::yard::band;
-use switchyard_core::{Hash, RunId};
+use switchyard_core::{Hash, OperationId, RunId};
 use switchyard_store::{DeadKind, DeadLetter, PRIORITIES, Purge, StoreError};
 
 use super::{Engine, EngineError, History};
@@ -55,13 +55,18 @@ impl Engine {
     }
 
     /// Sends a dead letter once more: a task starts over with its run, a signal is looked at again.
-    pub async fn redrive(&self, id: &str, by: &str) -> Result<Redriven, EngineError> {
+    pub async fn redrive(
+        &self,
+        id: &str,
+        operation: &OperationId,
+        by: &str,
+    ) -> Result<Redriven, EngineError> {
         let letter = self.archive.dead_letter(id).await?;
         let letter = letter.ok_or_else(|| StoreError::unknown("dead letter", id))?;
         let run = match (letter.kind, letter.run_id, &letter.signal) {
             (DeadKind::Task, Some(run), _) => {
                 let run = self.eldest(run).await?;
-                self.retry(run, by).await?;
+                self.retry(run, operation, by).await?;
                 Some(RunAt { run_id: run, status: self.state(run).await?.status() })
             }
             (_, _, Some(signal)) => {

@@ -1,7 +1,7 @@
 //! Why the engine did not do what it was asked.
 
-use switchyard_core::RunId;
 use switchyard_core::run::{Damaged, Refusal};
+use switchyard_core::{OperationId, RunId};
 use switchyard_lang::{Diagnostics, ExprError};
 use switchyard_store::StoreError;
 
@@ -12,6 +12,11 @@ use crate::payloads::PayloadError;
 pub enum EngineError {
     #[error(transparent)]
     Store(StoreError),
+
+    /// The command was sent, and the stores did not tell in time whether it took effect. Sent again with the same id
+    /// it takes effect once.
+    #[error("whether operation `{operation}` took effect is not known: {why}")]
+    OutcomeUnknown { operation: OperationId, why: String },
 
     #[error(transparent)]
     Refused(#[from] Refusal),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use switchyard_core::RunId;
 use switchyard_core::run::{Accepted, ForkOrigin};
 use switchyard_core::yard::NewRun;
+use switchyard_core::{OperationId, RunId};
 use switchyard_lang::{PatchOp, Program, patch};
 
 use super::{Engine, EngineError};
@@ -15,6 +15,8 @@ use crate::ids;
 #[derive(Clone, Debug)]
 pub struct Fork {
     pub run: RunId,
+    /// Asked for again with the same id, the run that was made the first time is answered.
+    pub operation: OperationId,
     /// This node and everything after it is done again.
     pub from: Arc<str>,
     pub input: Option<Value>,

@@ -6,6 +6,7 @@ mod error;
 mod follow;
 mod fork;
 mod history;
+mod operation;
 mod patch;
 mod recover;
 mod retain;

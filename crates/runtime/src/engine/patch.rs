@@ -5,9 +5,10 @@ use std::sync::Arc;
 use switchyard_api::PatchReport;
 use switchyard_core::run::{Patched, Run};
 use switchyard_core::yard::Command;
-use switchyard_core::{PatchId, Payload, RunId};
+use switchyard_core::{OperationId, PatchId, Payload, RunId};
 use switchyard_lang::{PatchOp, Program, patch};
 
+use super::operation::operation;
 use super::{Engine, EngineError};
 use crate::ids;
 
@@ -17,6 +18,7 @@ pub struct PatchRequest {
     pub ops: Vec<PatchOp>,
     /// The version of the graph that the author looked at; the newest, if nobody says.
     pub seen: Option<u32>,
+    pub operation: OperationId,
     pub author: Arc<str>,
     pub reason: Arc<str>,
     /// Only say what would happen.
@@ -55,6 +57,7 @@ impl Engine {
         &self,
         run: RunId,
         undo: &PatchId,
+        operation: OperationId,
         author: Arc<str>,
         dry_run: bool,
     ) -> Result<PatchReport, EngineError> {
@@ -69,7 +72,8 @@ impl Engine {
             undoes: Some(undo.clone()),
         };
         let reason = format!("undo {undo}").into();
-        let request = PatchRequest { run: run.id, ops: Vec::new(), seen: None, author, reason, dry_run };
+        let request =
+            PatchRequest { run: run.id, ops: Vec::new(), seen: None, operation, author, reason, dry_run };
         self.put_on(&run, change, &request).await
     }
 
@@ -104,8 +108,12 @@ impl Engine {
             ops: change.ops,
             diff: change.diff,
             undoes: change.undoes,
+            operation: None,
         };
-        self.command(run.id, Command::Patch { seen, patched: Box::new(patched) }, "patched").await?;
+        let asked = (&patched.ops, &patched.undoes, request.seen, &request.author, &request.reason);
+        let operation = operation(&request.operation, &("patch", asked));
+        let command = Command::Patch { seen, patched: Box::new(patched) };
+        self.command(run.id, operation, command, "patched").await?;
         Ok(PatchReport { patch: Some(patch), ..report })
     }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use switchyard_core::RunId;
+use switchyard_runtime::ids;
 
 use super::{Yard, to_value};
 use crate::Error;
@@ -9,27 +10,27 @@ use crate::Error;
 impl Yard {
     /// Gives a run news by name. A `wait` node that asks for it goes on, now or when it gets there.
     pub async fn signal(&self, run: RunId, name: &str, payload: impl Serialize) -> Result<(), Error> {
-        Ok(self.engine().signal(run, name, &to_value(payload)?).await?)
+        Ok(self.engine().signal(run, &ids::operation_id(), name, &to_value(payload)?).await?)
     }
 
     /// Closes a run: what runs is stopped, and what had succeeded is undone by its `compensate`. `by` is for the
     /// history.
     pub async fn cancel(&self, run: RunId, by: &str, reason: &str) -> Result<(), Error> {
-        Ok(self.engine().cancel(run, by, reason, true).await?)
+        Ok(self.engine().cancel(run, &ids::operation_id(), by, reason, true).await?)
     }
 
     /// Starts no further node of a run until it is resumed.
     pub async fn pause(&self, run: RunId, by: &str) -> Result<(), Error> {
-        Ok(self.engine().pause(run, by).await?)
+        Ok(self.engine().pause(run, &ids::operation_id(), by).await?)
     }
 
     /// Takes back a pause.
     pub async fn resume(&self, run: RunId, by: &str) -> Result<(), Error> {
-        Ok(self.engine().resume(run, by).await?)
+        Ok(self.engine().resume(run, &ids::operation_id(), by).await?)
     }
 
     /// Starts a failed or cancelled run over, from what failed.
     pub async fn retry(&self, run: RunId, by: &str) -> Result<(), Error> {
-        Ok(self.engine().retry(run, by).await?)
+        Ok(self.engine().retry(run, &ids::operation_id(), by).await?)
     }
 }

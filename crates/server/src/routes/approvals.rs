@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_api::Approval;
-use switchyard_core::ApprovalId;
 use switchyard_core::run::Decision;
+use switchyard_core::{ApprovalId, OperationId};
 use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, StoreError};
 
 use super::control::{REASON_BYTES_MAX, author};
@@ -15,7 +15,7 @@ use super::runs::{run_id, run_now};
 use crate::ServerState;
 use crate::access::Caller;
 use crate::api::Api;
-use crate::extract::{OptionalBody, Params, Segments, short};
+use crate::extract::{Operation, OptionalBody, Params, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 
@@ -93,30 +93,33 @@ async fn show_approval(
 async fn approve_one(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
+    Operation(operation): Operation,
     caller: Caller,
     OptionalBody(body): OptionalBody<DecideBody>,
 ) -> Result<Json<Value>, Problem> {
-    decide(&state, &approval, &caller, &body, Decision::Approved).await
+    decide(&state, &approval, &operation, &caller, &body, Decision::Approved).await
 }
 
 async fn reject_one(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
+    Operation(operation): Operation,
     caller: Caller,
     OptionalBody(body): OptionalBody<DecideBody>,
 ) -> Result<Json<Value>, Problem> {
-    decide(&state, &approval, &caller, &body, Decision::Rejected).await
+    decide(&state, &approval, &operation, &caller, &body, Decision::Rejected).await
 }
 
 async fn decide(
     state: &ServerState,
     approval: &str,
+    operation: &OperationId,
     caller: &Caller,
     body: &DecideBody,
     decision: Decision,
 ) -> Result<Json<Value>, Problem> {
     let comment = short("comment", &body.comment, REASON_BYTES_MAX)?;
     let by = author(body.by.as_ref(), caller)?;
-    let run = state.engine.decide(&ApprovalId::new(approval), decision, by, comment).await?;
+    let run = state.engine.decide(&ApprovalId::new(approval), operation, decision, by, comment).await?;
     run_now(state, run).await
 }

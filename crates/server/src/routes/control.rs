@@ -13,7 +13,7 @@ use super::runs::{run_at, run_id, run_now};
 use crate::ServerState;
 use crate::access::Caller;
 use crate::api::{Api, Operation};
-use crate::extract::{Body, OptionalBody, Segments, short};
+use crate::extract::{self, Body, OptionalBody, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 
@@ -116,65 +116,73 @@ pub(super) fn author<'b>(by: Option<&'b String>, caller: &'b Caller) -> Result<&
 async fn cancel_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    extract::Operation(operation): extract::Operation,
     caller: Caller,
     OptionalBody(body): OptionalBody<CancelBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
     let reason = short("reason", body.reason.as_deref().unwrap_or_default(), REASON_BYTES_MAX)?;
     let compensate = body.compensate.unwrap_or(true);
-    state.engine.cancel(run, author(body.by.as_ref(), &caller)?, reason, compensate).await?;
+    state.engine.cancel(run, &operation, author(body.by.as_ref(), &caller)?, reason, compensate).await?;
     run_now(&state, run).await
 }
 
 async fn pause_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    extract::Operation(operation): extract::Operation,
     caller: Caller,
     OptionalBody(body): OptionalBody<ByBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    state.engine.pause(run, author(body.by.as_ref(), &caller)?).await?;
+    state.engine.pause(run, &operation, author(body.by.as_ref(), &caller)?).await?;
     run_now(&state, run).await
 }
 
 async fn resume_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    extract::Operation(operation): extract::Operation,
     caller: Caller,
     OptionalBody(body): OptionalBody<ByBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    state.engine.resume(run, author(body.by.as_ref(), &caller)?).await?;
+    state.engine.resume(run, &operation, author(body.by.as_ref(), &caller)?).await?;
     run_now(&state, run).await
 }
 
 async fn retry_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    extract::Operation(operation): extract::Operation,
     caller: Caller,
     OptionalBody(body): OptionalBody<ByBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    state.engine.retry(run, author(body.by.as_ref(), &caller)?).await?;
+    state.engine.retry(run, &operation, author(body.by.as_ref(), &caller)?).await?;
     run_now(&state, run).await
 }
 
 async fn signal_run(
     State(state): State<ServerState>,
     Segments((run, name)): Segments<(String, String)>,
+    extract::Operation(operation): extract::Operation,
     OptionalBody(body): OptionalBody<SignalBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    state.engine.signal(run, short("name", &name, NAME_BYTES_MAX)?, &body.payload).await?;
+    let name = short("name", &name, NAME_BYTES_MAX)?;
+    state.engine.signal(run, &operation, name, &body.payload).await?;
     run_now(&state, run).await
 }
 
 async fn fork_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    extract::Operation(operation): extract::Operation,
     Body(body): Body<ForkBody>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let fork = Fork { run: run_id(&run)?, from: body.from.into(), input: body.input, edits: body.edits };
+    let (run, from) = (run_id(&run)?, body.from.into());
+    let fork = Fork { run, operation, from, input: body.input, edits: body.edits };
     let forked = state.engine.fork(fork).await?;
     let Json(mut answer) = run_at(&state, forked.run).await?;
     answer["kept"] = json!(forked.kept);

@@ -13,7 +13,7 @@ use super::control::author;
 use crate::ServerState;
 use crate::access::Caller;
 use crate::api::Api;
-use crate::extract::{Body, Lasting, OptionalBody, Params, Segments};
+use crate::extract::{Body, Lasting, Operation, OptionalBody, Params, Segments};
 use crate::openapi;
 use crate::problem::Problem;
 
@@ -160,9 +160,10 @@ async fn purge_letters(
 async fn redrive_letter(
     State(state): State<ServerState>,
     Segments(id): Segments<String>,
+    Operation(operation): Operation,
     caller: Caller,
     OptionalBody(body): OptionalBody<RedriveBody>,
 ) -> Result<Json<Redriven>, Problem> {
     let by = author(body.by.as_ref(), &caller)?;
-    Ok(Json(state.engine.redrive(&id, by).await?))
+    Ok(Json(state.engine.redrive(&id, &operation, by).await?))
 }

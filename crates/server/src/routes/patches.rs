@@ -14,7 +14,7 @@ use super::runs::run_id;
 use crate::ServerState;
 use crate::access::Caller;
 use crate::api::Api;
-use crate::extract::{Body, OptionalBody, Segments, short};
+use crate::extract::{Body, Operation, OptionalBody, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 
@@ -84,6 +84,7 @@ async fn list_patches(
 async fn patch_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
+    Operation(operation): Operation,
     caller: Caller,
     Body(body): Body<PatchBody>,
 ) -> Result<Json<PatchReport>, Problem> {
@@ -91,6 +92,7 @@ async fn patch_run(
         run: run_id(&run)?,
         ops: body.ops,
         seen: body.seen,
+        operation,
         author: author(body.by.as_ref(), &caller)?.into(),
         reason: short("reason", &body.reason, REASON_BYTES_MAX)?.into(),
         dry_run: body.dry_run,
@@ -101,10 +103,12 @@ async fn patch_run(
 async fn undo_patch(
     State(state): State<ServerState>,
     Segments((run, patch)): Segments<(String, String)>,
+    Operation(operation): Operation,
     caller: Caller,
     OptionalBody(body): OptionalBody<UndoBody>,
 ) -> Result<Json<PatchReport>, Problem> {
     let author = author(body.by.as_ref(), &caller)?.into();
-    let report = state.engine.undo_patch(run_id(&run)?, &PatchId::new(patch), author, body.dry_run).await?;
+    let (run, patch) = (run_id(&run)?, PatchId::new(patch));
+    let report = state.engine.undo_patch(run, &patch, operation, author, body.dry_run).await?;
     Ok(Json(report))
 }

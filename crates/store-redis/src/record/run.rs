@@ -122,6 +122,7 @@ pub(super) fn read(
         },
         signals: reader.json(&record.context, context::SIGNALS)?.unwrap_or_default(),
         patches: reader.json(&record.context, context::PATCHES)?.unwrap_or_default(),
+        operations: Arc::default(),
         output,
         error,
         ended_at,

@@ -10,7 +10,7 @@ use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::*;
 use switchyard_core::yard::*;
-use switchyard_core::{ApprovalId, Hash, PatchId, Payload, RunId, Timestamp};
+use switchyard_core::{ApprovalId, Hash, OperationId, PatchId, Payload, RunId, Timestamp};
 use switchyard_store::{Archive, Clock, HotStore, ManualClock, StoreError};
 use switchyard_store_memory::MemoryStore;
 use switchyard_store_redis::{RedisSettings, RedisStore};
@@ -338,13 +338,25 @@ impl World {
     }
 
     async fn give(&mut self, run: RunId, command: Command, out: &mut Vec<Event>) -> bool {
-        let expected = match self.yard.command(run, command.clone(), self.now(), out) {
+        let asked = Hash::of(format!("{command:?}").as_bytes());
+        let operation = Operation { id: OperationId::drawn(self.fresh().into()), command: asked };
+        self.send(run, &operation, &command, out).await
+    }
+
+    async fn send(
+        &mut self,
+        run: RunId,
+        operation: &Operation,
+        command: &Command,
+        out: &mut Vec<Event>,
+    ) -> bool {
+        let expected = match self.yard.command(run, operation, command.clone(), self.now(), out) {
             None => Err(StoreError::UnknownRun(run)),
-            Some(answer) => answer.map_err(StoreError::from),
+            Some(answer) => answer.map(drop).map_err(StoreError::from),
         };
         self.ask(&expected, |hot| {
-            let command = command.clone();
-            async move { hot.command(run, command).await }
+            let (operation, command) = (operation.clone(), command.clone());
+            async move { hot.command(run, operation, command).await }
         })
         .await;
         expected.is_ok()
@@ -389,6 +401,7 @@ impl World {
             ops: Payload::null(),
             diff: Vec::new(),
             undoes: None,
+            operation: None,
         };
         // Now and then made for a version that is not the newest.
         let seen = if what == 255 { version + 1 } else { version };

@@ -1,0 +1,84 @@
+//! Commands take effect once: they carry an operation id, and are sent again with it until their outcome is known.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use switchyard_core::run::{Operation, Refusal};
+use switchyard_core::yard::Command;
+use switchyard_core::{Hash, OperationId, RunId};
+use switchyard_store::StoreError;
+use tokio::time::Instant;
+
+use super::{Engine, EngineError};
+
+/// How long a command is sent again whose outcome is unknown, until its caller is told that it is. Shorter than the
+/// time-outs of usual clients, which would otherwise give up without hearing the operation id.
+const KNOWN_WITHIN: Duration = Duration::from_secs(15);
+/// How long to wait before sending it again, at first and at most.
+const AGAIN_AFTER: Duration = Duration::from_millis(20);
+const AGAIN_AFTER_MAX: Duration = Duration::from_millis(500);
+
+/// The operation with this id that asks for this: everything that its caller said, in a form that stays the same.
+pub(super) fn operation(id: &OperationId, asked: &impl Serialize) -> Operation {
+    // Text, numbers and payloads: they always serialise.
+    let asked = serde_json::to_vec(asked).unwrap_or_default();
+    Operation { id: id.clone(), command: Hash::of(&asked) }
+}
+
+impl Engine {
+    pub(super) async fn command(
+        &self,
+        run: RunId,
+        operation: Operation,
+        command: Command,
+        verb: &'static str,
+    ) -> Result<(), EngineError> {
+        let id = operation.id.clone();
+        self.until_known(&id, || self.try_command(run, &operation, command.clone(), verb)).await
+    }
+
+    /// Tries, and tries again while it is unknown whether an earlier try took effect. Each try must carry the same
+    /// operation id. Once one is unknown, one that certainly did nothing tells nothing about it.
+    pub(super) async fn until_known<T, F>(
+        &self,
+        id: &OperationId,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, EngineError>
+    where
+        F: Future<Output = Result<T, EngineError>>,
+    {
+        let begun = Instant::now();
+        let (mut wait, mut unknown) = (AGAIN_AFTER, false);
+        loop {
+            let why = match attempt().await {
+                Err(EngineError::Store(StoreError::OutcomeUnknown(why))) => why,
+                Err(EngineError::Store(StoreError::Unavailable(why))) if unknown => why,
+                answer => return answer,
+            };
+            unknown = true;
+            if begun.elapsed() + wait >= KNOWN_WITHIN {
+                return Err(EngineError::OutcomeUnknown { operation: id.clone(), why });
+            }
+            tracing::warn!(operation = %id, why, "whether a command took effect is unknown; it is sent again");
+            tokio::time::sleep(wait).await;
+            wait = (2 * wait).min(AGAIN_AFTER_MAX);
+        }
+    }
+
+    pub(super) async fn try_command(
+        &self,
+        run: RunId,
+        operation: &Operation,
+        command: Command,
+        verb: &'static str,
+    ) -> Result<(), EngineError> {
+        match self.hot.command(run, operation.clone(), command).await {
+            // Not in flight: either it never was, or it has ended, which deserves another answer.
+            Err(StoreError::UnknownRun(_)) => match self.archive.run(run).await? {
+                Some(record) => Err(Refusal::WrongStatus { status: record.status, verb }.into()),
+                None => Err(EngineError::UnknownRun(run)),
+            },
+            other => Ok(other?),
+        }
+    }
+}
