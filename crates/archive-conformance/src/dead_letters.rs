@@ -13,6 +13,7 @@ pub async fn all<B: Backend>(backend: &B) {
     a_poisoned_node_is_buried_until_it_starts_over(backend).await;
     letters_are_buried_once_and_purged(backend).await;
     letters_go_with_their_run(backend).await;
+    an_entry_of_the_outbox_is_kept_with_its_beginning(backend).await;
 }
 
 fn failed(node: &str, code: &str) -> EventKind {
@@ -85,4 +86,17 @@ async fn letters_go_with_their_run<B: Backend>(backend: &B) {
     let policy = Retention { keep_runs: Some(0), ..Retention::default() };
     assert_eq!(archive.retain(&policy, at(100), 10).await.unwrap(), 1);
     assert_eq!(archive.dead_letters(100).await.unwrap().len(), 1, "that of the signal stays");
+}
+
+async fn an_entry_of_the_outbox_is_kept_with_its_beginning<B: Backend>(backend: &B) {
+    let place = backend.place().await;
+    let archive = backend.open(&place).await;
+    let content = "hello \0 wörld ".repeat(100_000);
+    let letter = DeadLetter::of_outbox_entry("7-0", Some(run_id(1)), "no event", &content, at(7));
+    archive.bury(letter.clone()).await.unwrap();
+    archive.bury(letter.clone()).await.unwrap();
+    assert_eq!(archive.dead_letters(10).await.unwrap(), std::slice::from_ref(&letter));
+    assert!(
+        letter.excerpt.is_some_and(|excerpt| excerpt.len() < 1_100 && content.starts_with(&excerpt[..900]))
+    );
 }

@@ -21,6 +21,7 @@ pub mod dead_letters;
 pub mod definitions;
 pub mod fixtures;
 pub mod idempotency;
+pub mod mark;
 pub mod reopen;
 pub mod retain;
 pub mod runs;
@@ -64,6 +65,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
     dead_letters::all(backend).await;
     definitions::all(backend).await;
     idempotency::all(backend).await;
+    mark::all(backend).await;
     reopen::all(backend).await;
     retain::all(backend).await;
     runs::all(backend).await;
@@ -75,7 +77,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
 #[macro_export]
 macro_rules! archive_tests {
     ($backend:expr) => {
-        $crate::archive_tests!($backend; api_keys append approvals cache dead_letters definitions idempotency reopen retain runs schedules workflows);
+        $crate::archive_tests!($backend; api_keys append approvals cache dead_letters definitions idempotency mark reopen retain runs schedules workflows);
     };
     ($backend:expr; $($group:ident)*) => {
         $(

@@ -13,9 +13,9 @@ pub(crate) enum Trouble {
     Lost,
     /// Somebody else was at the same rows: try again.
     Collision,
-    /// The server is there and cannot at the moment: full, out of memory, too slow.
+    /// The server is there and cannot at the moment: full, out of memory, too slow, a table or a right is missing.
     Unable,
-    /// It is not about the server: the same would fail again.
+    /// It is about what was handed over, and the same would fail again.
     Wrong,
 }
 
@@ -30,8 +30,9 @@ pub(crate) fn trouble(error: &Error) -> Trouble {
         state => match &state.code()[..2] {
             // Connection exceptions; shutting down or starting up; too many connections and other authorisation.
             "08" | "57" | "28" | "3D" => Trouble::Lost,
-            "53" | "58" | "XX" => Trouble::Unable,
-            _ => Trouble::Wrong,
+            // Values that a column or an index does not take; constraints.
+            "22" | "23" | "54" => Trouble::Wrong,
+            _ => Trouble::Unable,
         },
     }
 }

@@ -124,7 +124,7 @@ async fn an_older_file_learns_which_payloads_it_mentions() {
     drop(archive);
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
-        "DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
+        "DROP TABLE archive; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
          UPDATE events SET body = '{\"cas\":{\"node_star' WHERE seq = 3;",
     )
     .unwrap();
@@ -152,7 +152,7 @@ async fn an_older_file_learns_which_nodes_were_given_up() {
     let expected = archive.dead_letter(&letter.id).await.unwrap().unwrap();
     drop(archive);
     let conn = Connection::open(&path).unwrap();
-    conn.execute_batch("DROP TABLE dead_letters; PRAGMA user_version = 4;").unwrap();
+    conn.execute_batch("DROP TABLE archive; DROP TABLE dead_letters; PRAGMA user_version = 4;").unwrap();
     drop(conn);
 
     let archive = SqliteArchive::open(&path).unwrap();
@@ -191,7 +191,7 @@ async fn a_file_from_before_there_were_keys_is_brought_on() {
     drop(archive);
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
-        "DROP TABLE api_keys; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
+        "DROP TABLE archive; DROP TABLE api_keys; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
          PRAGMA user_version = 2;",
     )
     .unwrap();
@@ -202,4 +202,23 @@ async fn a_file_from_before_there_were_keys_is_brought_on() {
     let archive = SqliteArchive::open(&path).unwrap();
     assert_eq!(archive.events(history.run, 0, 10).await.unwrap().len(), 2);
     assert!(archive.api_keys().await.unwrap().is_empty());
+}
+
+/// A file from before archives had ids draws one, and keeps it.
+#[tokio::test]
+async fn an_older_file_is_given_an_id() {
+    let (_dir, path) = somewhere();
+    let archive = SqliteArchive::open(&path).unwrap();
+    let mut history = History::of(run_id(0));
+    history.put(&archive, [accepted(), node_started("a")]).await;
+    drop(archive);
+    let conn = Connection::open(&path).unwrap();
+    let before = "DROP TABLE archive; ALTER TABLE dead_letters DROP COLUMN excerpt; PRAGMA user_version = 5;";
+    conn.execute_batch(before).unwrap();
+    drop(conn);
+
+    let mark = SqliteArchive::open(&path).unwrap().mark().await.unwrap();
+    let archive = SqliteArchive::open(&path).unwrap();
+    assert_eq!(archive.mark().await.unwrap(), mark);
+    assert_eq!(archive.events(history.run, 0, 10).await.unwrap().len(), 2);
 }

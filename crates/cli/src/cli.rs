@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     api, approvals, bench, checkpoints, completions, config, consumers, doctor, inspect, keys, migrate,
-    patch, queues, run, runs, schedules, schema, up, validate, worker, workflows,
+    patch, queues, redis, run, runs, schedules, schema, up, validate, worker, workflows,
 };
 use crate::flags::GlobalArgs;
 
@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Schedules(schedules::Command),
     Queues(queues::Args),
     Migrate(migrate::Args),
+    #[command(subcommand)]
+    Redis(redis::Command),
     #[command(subcommand)]
     Checkpoints(checkpoints::Command),
     Consumers(consumers::Args),

@@ -13,6 +13,7 @@ pub(crate) mod keys;
 pub(crate) mod migrate;
 pub(crate) mod patch;
 pub(crate) mod queues;
+pub(crate) mod redis;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schedules;
@@ -47,6 +48,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Schedules(command) => schedules::execute(command, settings).await,
         Command::Queues(args) => queues::execute(args, settings).await,
         Command::Migrate(args) => migrate::execute(&args, settings).await,
+        Command::Redis(command) => redis::execute(command, settings).await,
         Command::Consumers(args) => consumers::execute(&args, settings).await,
         Command::Inspect(args) => inspect::execute(&args, settings).await,
         Command::Doctor(args) => doctor::execute(&args, settings).await,

@@ -9,7 +9,7 @@ use switchyard_api::{Problem, ProblemPlace};
 use switchyard_core::run::Refusal;
 use switchyard_lang::{Diagnostic, Diagnostics};
 use switchyard_runtime::EngineError;
-use switchyard_store::StoreError;
+use switchyard_store::{Mismatch, StoreError};
 
 use crate::output;
 
@@ -215,6 +215,7 @@ impl From<StoreError> for Failure {
             StoreError::InUse { .. } => Self::store(error)
                 .hint("stop that process first (Ctrl-C leaves its runs resumable)")
                 .hint("meanwhile, list, show, events and watch work"),
+            StoreError::Mismatched(mismatch) => mismatched(&mismatch),
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::UnknownRun(_) | StoreError::Unknown { .. } => Self::usage(error),
             StoreError::Unavailable(_)
@@ -222,6 +223,22 @@ impl From<StoreError> for Failure {
             | StoreError::Diverged { .. }
             | StoreError::Corrupt(_) => Self::store(error),
         }
+    }
+}
+
+/// Which of the ways out is right depends on whose Redis it is.
+fn mismatched(mismatch: &Mismatch) -> Failure {
+    const REBUILD: &str = "`switchyard redis rebuild`";
+    let failure = Failure::store(mismatch);
+    match mismatch {
+        Mismatch::OtherArchive { .. } => failure
+            .hint("share the Redis under another prefix: SWITCHYARD_REDIS_PREFIX, or redis.prefix in the settings file")
+            .hint("or use another Redis: --redis URL or REDIS_URL")
+            .hint(format!("or, if the other archive is gone for good, fill this Redis from this archive: {REBUILD}")),
+        Mismatch::WentBack { .. } => failure
+            .hint("restore a newer backup, if there is one")
+            .hint(format!("or go on from this one: {REBUILD} says what that means")),
+        Mismatch::Rebuilding { .. } => failure.hint(format!("wait for it, or begin anew: {REBUILD}")),
     }
 }
 

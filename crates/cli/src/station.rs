@@ -11,7 +11,7 @@ use switchyard_pods::PodList;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{ApiKeys, Engine, Handlers, Recovered, WorkerSettings};
-use switchyard_store::SystemClock;
+use switchyard_store::{Archive, SystemClock};
 use switchyard_store_redis::{CleanupPolicy, LivePods, Overseer, Patience, RedisSettings, Rounds};
 use tokio::sync::watch;
 
@@ -160,7 +160,14 @@ fn redis(settings: &Settings) -> Result<Option<RedisSettings>, Failure> {
                 delay: settings.submit_retry_delay.0,
                 backoff: settings.submit_retry_backoff.0,
             };
-            Ok(Some(RedisSettings { prefix, limits, patience, ..RedisSettings::new(url.reveal()) }))
+            let stuck_after = settings.stores_stuck_after;
+            Ok(Some(RedisSettings {
+                prefix,
+                limits,
+                patience,
+                stuck_after,
+                ..RedisSettings::new(url.reveal())
+            }))
         }
         None if settings.postgres.is_some() => {
             Err(Failure::usage("a Postgres is named, and no Redis for what is in flight")
@@ -208,6 +215,18 @@ pub(crate) async fn overseer(settings: &Settings) -> Result<Overseer, Failure> {
 pub(crate) fn postgres(settings: &Settings) -> Result<Option<Target>, Failure> {
     let url = settings.postgres.as_ref().map(|url| url.reveal().parse::<Target>());
     url.transpose().map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The archive that is set, for commands that need nothing else.
+pub(crate) async fn archive(settings: &Settings) -> Result<Arc<dyn Archive>, Failure> {
+    let at = match postgres(settings)? {
+        Some(target) => {
+            migrate(&target).await?;
+            ArchiveAt::Postgres(Box::new(target))
+        }
+        None => ArchiveAt::Folder(settings.data.clone()),
+    };
+    Ok(switchyard_distributed::open_archive(&at).await?.0)
 }
 
 /// The API keys, wherever history is.

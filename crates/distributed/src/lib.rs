@@ -141,7 +141,8 @@ impl Distributed {
     }
 }
 
-async fn open_archive(at: &ArchiveAt) -> Result<(Arc<dyn Archive>, Arc<dyn Cas>), StoreError> {
+/// Opens an archive and the CAS beside it.
+pub async fn open_archive(at: &ArchiveAt) -> Result<(Arc<dyn Archive>, Arc<dyn Cas>), StoreError> {
     match at {
         ArchiveAt::Postgres(target) => {
             let archive = PostgresArchive::open(Target::clone(target)).await?;

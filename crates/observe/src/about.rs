@@ -62,6 +62,12 @@ metrics! {
         "How far what is durable is behind what has happened; 0 if nothing is pending";
     ARCHIVE_UP = Gauge "archive_up" []
         "Whether the archive took what it was last given, 1 or 0; where what is in flight is in Redis";
+    ARCHIVE_STUCK = Gauge "archive_stuck" []
+        "Whether a change has waited in the outbox for longer than `stores.stuck_after`, 1 or 0; `switchyard doctor` says why";
+    ARCHIVE_BOUND = Gauge "archive_bound" []
+        "Whether Redis belongs to the archive of this process, 1 or 0: at 0 the process does nothing";
+    OUTBOX_BURIED = Counter "outbox_entries_buried" []
+        "Entries of the outbox that could not be archived and are dead letters; their runs were rebuilt";
     REDIS_UP = Gauge "redis_up" [] "Whether Redis did what it was last asked, 1 or 0; where what is in flight is there";
     REDIS_ERRORS = Counter "redis_errors" ["reason"]
         "Calls that Redis did not carry out: unreachable, loading, read_only, full, unsafe, login, forbidden, busy";

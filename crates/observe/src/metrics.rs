@@ -53,6 +53,8 @@ pub struct Metrics {
     /// Set by those who have them.
     redis_up: Maybe<i64>,
     archive_up: Maybe<i64>,
+    archive_bound: Maybe<i64>,
+    outbox_buried: Counter,
     requests: Family<RequestLabels, Counter>,
     request_duration: Histograms<RouteLabels>,
     tasks_claimed: Counter,
@@ -72,6 +74,7 @@ struct Shown {
     depths: Family<DepthLabels, Gauge>,
     pending: Maybe<i64>,
     lag: Maybe<f64>,
+    stuck: Maybe<i64>,
     memory: Gauge,
 }
 
@@ -91,6 +94,8 @@ pub struct Gauges {
 pub struct Behind {
     pub changes: usize,
     pub oldest: Duration,
+    /// The oldest has waited for longer than it should.
+    pub stuck: bool,
 }
 
 type Histograms<L> = Family<L, Histogram, Bounds>;
@@ -194,6 +199,8 @@ impl Default for Metrics {
             redis_reconnects: register(r, about::REDIS_RECONNECTS, Counter::default()),
             redis_up: register(r, about::REDIS_UP, Maybe::default()),
             archive_up: register(r, about::ARCHIVE_UP, Maybe::default()),
+            archive_bound: register(r, about::ARCHIVE_BOUND, Maybe::default()),
+            outbox_buried: register(r, about::OUTBOX_BURIED, Counter::default()),
             requests: register(r, about::HTTP_REQUESTS, Family::default()),
             request_duration: histograms(r, about::HTTP_DURATION, &SHORT),
             tasks_claimed: register(r, about::TASKS_CLAIMED, Counter::default()),
@@ -208,6 +215,7 @@ impl Default for Metrics {
                 depths: register(r, about::QUEUE_DEPTH, Family::default()),
                 pending: register(r, about::ARCHIVE_PENDING, Maybe::default()),
                 lag: register(r, about::ARCHIVE_LAG, Maybe::default()),
+                stuck: register(r, about::ARCHIVE_STUCK, Maybe::default()),
                 memory: register(r, about::MEMORY, Gauge::default()),
             },
             registry,
@@ -320,6 +328,16 @@ impl Metrics {
         self.archive_up.set(i64::from(up));
     }
 
+    /// Whether Redis belongs to the archive of this process.
+    pub fn archive_is_bound(&self, bound: bool) {
+        self.archive_bound.set(i64::from(bound));
+    }
+
+    /// An entry of the outbox could not be archived.
+    pub fn outbox_entry_buried(&self) {
+        self.outbox_buried.inc();
+    }
+
     pub fn schedule_started(&self) {
         self.schedule_starts.inc();
     }
@@ -368,7 +386,10 @@ impl Metrics {
             let labels = DepthLabels { queue: queue.clone(), priority };
             shown.depths.get_or_create(&labels).set(*depth as i64);
         }
-        let own = || Behind { changes: self.lag.pending(), oldest: self.lag.behind() };
+        let own = || Behind { changes: self.lag.pending(), oldest: self.lag.behind(), stuck: false };
+        if let Some(behind) = gauges.behind {
+            shown.stuck.set(i64::from(behind.stuck));
+        }
         let behind = gauges.behind.unwrap_or_else(own);
         shown.pending.set(behind.changes as i64);
         shown.lag.set(behind.oldest.as_secs_f64());
@@ -382,6 +403,7 @@ impl Shown {
         self.depths.clear();
         self.pending.clear();
         self.lag.clear();
+        self.stuck.clear();
     }
 }
 

@@ -66,5 +66,8 @@ fn the_page_about_them_is_the_one_checked_in() {
         std::fs::write(&path, reference()).unwrap();
     }
     let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(checked_in == reference(), "docs/reference/metrics.md is old: run this test with SWITCHYARD_UPDATE_DOCS=1");
+    assert!(
+        checked_in == reference(),
+        "docs/reference/metrics.md is old: run this test with SWITCHYARD_UPDATE_DOCS=1"
+    );
 }

@@ -139,6 +139,17 @@ impl Problem {
         )
     }
 
+    /// Where the two are is for the log.
+    fn mismatched(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "Redis and the archive do not belong together");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "wrong_archive",
+            "what is in flight and the history do not belong together",
+        )
+        .hint("nothing was changed; the log and `switchyard doctor` say what to do")
+    }
+
     /// What was asked for is done; only where that leads cannot be told.
     pub(crate) fn done_and_unread(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "the store did not answer");
@@ -233,6 +244,7 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::Unavailable(_) | StoreError::InUse { .. } => Self::unavailable(&error),
             StoreError::OutcomeUnknown(_) => Self::unanswered(&error),
+            StoreError::Mismatched(mismatch) => Self::mismatched(&mismatch),
             StoreError::UnknownRun(_) => Self::not_found("unknown_run", error),
             StoreError::Unknown { kind: "workflow", .. } => Self::not_found("unknown_workflow", error)
                 .hint("register it with POST /v1/workflows, or send its definition"),

@@ -86,7 +86,9 @@ fn section(page: &mut String, setting: &Setting) -> fmt::Result {
     if let Some(flag) = setting.flag {
         let on = match flag.on {
             Scope::Everywhere => "every command",
-            Scope::Stores => "`up`, `api`, `worker`, `migrate`, `keys`, `consumers`, `inspect` and `doctor`",
+            Scope::Stores => {
+                "`up`, `api`, `worker`, `migrate`, `redis rebuild`, `keys`, `consumers`, `inspect` and `doctor`"
+            }
             Scope::Serving => "`up` and `api`",
             Scope::Worker => "`worker`",
             Scope::Working => "`up`, `worker`, and commands that carry a run to its end themselves",

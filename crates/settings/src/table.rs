@@ -99,6 +99,16 @@ settings! {
         max: Some("1h")
     };
 
+    /// How long a change may wait in Redis for the archive until the outbox counts as stuck: `/readyz` then answers 503,
+    /// `switchyard_archive_stuck` is 1, and `switchyard doctor` says why.
+    stores_stuck_after: Duration = {
+        key: "stores.stuck_after",
+        env: "SWITCHYARD_STORES_STUCK_AFTER",
+        default: Some("30s"),
+        min: Some("1s"),
+        max: Some("1h")
+    };
+
     /// Where large payloads are kept, if Redis is used: `postgres` (with the history), `s3://bucket/prefix`, or
     /// `file:///folder` on a disk that every process sees. If not given, with the history.
     ///

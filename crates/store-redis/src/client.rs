@@ -9,6 +9,7 @@ use switchyard_observe::Metrics;
 use switchyard_store::StoreError;
 
 use crate::address;
+use crate::binding::Binding;
 use crate::link::Link;
 use crate::scripts::Script;
 
@@ -22,6 +23,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 #[derive(Clone)]
 pub(crate) struct Client {
     link: Arc<Link>,
+    binding: Arc<Binding>,
 }
 
 impl std::fmt::Debug for Client {
@@ -34,7 +36,7 @@ impl Client {
     /// Connects, and makes sure that the server is one that will do. Waits for one that still reads its data: that passes.
     pub(crate) async fn connect(url: &str, metrics: Arc<Metrics>) -> Result<Self, StoreError> {
         let (client, place) = address::client(url)?;
-        let connected = Self { link: Arc::new(Link::new(client, place, metrics)) };
+        let connected = Self { link: Arc::new(Link::new(client, place, metrics)), binding: Arc::default() };
         connected.check_version().await?;
         while let Err(error) = connected.query::<()>(&redis::cmd("PING")).await {
             if !connected.link.is_loading() {
@@ -118,13 +120,47 @@ impl Client {
         }
     }
 
+    /// The same Redis, whichever archive it belongs to.
+    pub(crate) fn unbound(&self) -> Self {
+        Self { link: self.link.clone(), binding: Arc::default() }
+    }
+
+    pub(crate) fn binding(&self) -> &Binding {
+        &self.binding
+    }
+
+    /// The server, for sentences.
+    pub(crate) fn place(&self) -> &str {
+        self.link.place()
+    }
+
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), StoreError> {
-        self.link.connection().await.map_err(|error| self.refused(&error))
+        let (number, connection) =
+            self.link.connection().await.map_err(|error| self.refused(&error))?;
+        if !self.binding.was_asked(number)? {
+            let asked = self.ask_whose(connection.clone()).await;
+            asked.map_err(|error| self.failed(number, &error).not_applied())??;
+            self.binding.asked(number);
+        }
+        Ok((number, connection))
+    }
+
+    /// A new connection may lead to another server, which belongs to another archive.
+    async fn ask_whose(
+        &self,
+        mut connection: MultiplexedConnection,
+    ) -> Result<Result<(), StoreError>, RedisError> {
+        let Some(ask) = self.binding.question() else { return Ok(Ok(())) };
+        let (id, place) = ask.query_async::<(Option<String>, Option<String>)>(&mut connection).await?;
+        Ok(self.binding.compare(self.link.place(), id, place))
     }
 
     /// A connection of its own for a command that waits.
     pub(crate) async fn blocking(&self) -> Result<MultiplexedConnection, StoreError> {
-        self.link.another().await.map_err(|error| self.refused(&error))
+        self.binding.check()?;
+        let connection = self.link.another().await.map_err(|error| self.refused(&error))?;
+        self.ask_whose(connection.clone()).await.map_err(|error| self.refused(&error))??;
+        Ok(connection)
     }
 
     /// A connection of its own for what is published.
@@ -154,7 +190,7 @@ impl Client {
 }
 
 /// Commands that change nothing.
-const READS: [&str; 22] = [
+const READS: [&str; 24] = [
     "EXISTS",
     "GET",
     "HGET",
@@ -164,11 +200,13 @@ const READS: [&str; 22] = [
     "INFO",
     "PING",
     "PTTL",
+    "SCAN",
     "SCARD",
     "SISMEMBER",
     "SMEMBERS",
     "SSCAN",
     "TIME",
+    "TYPE",
     "XINFO",
     "XLEN",
     "XPENDING",

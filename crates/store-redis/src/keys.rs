@@ -95,6 +95,12 @@ impl Keys {
         self.name("wf.outbox")
     }
 
+    /// Hash: which archive this Redis belongs to, how far that had come when it was last looked at, and why the outbox
+    /// could not be shipped.
+    pub fn archive(&self) -> String {
+        self.name("wf.archive")
+    }
+
     /// Sorted set by due time: `<run> <claim> <node>`, or `<run> deadline`.
     pub fn timers(&self) -> String {
         self.name("wf.timers")

@@ -13,18 +13,21 @@
 mod accept;
 mod address;
 mod away;
+mod binding;
 mod client;
 mod graphs;
 mod keys;
 mod link;
 mod listen;
 mod moments;
+mod outbox;
 mod oversee;
 mod patience;
 mod plain;
 mod rare;
 mod record;
 mod recover;
+mod refused;
 mod scripts;
 mod share;
 mod ship;
@@ -37,8 +40,8 @@ mod trouble;
 pub use away::away;
 pub use keys::Keys;
 pub use oversee::{
-    CleanedUp, CleanupPolicy, Consumer, Ghost, Left, LivePods, LongPending, Lookout, Overseer, Pass, Pending,
-    Rounds, Shown, Standing, Worker, WorkerReport,
+    Bound, CleanedUp, CleanupPolicy, Consumer, Ghost, Holdings, Left, LivePods, LongPending, Lookout,
+    Overseer, Pass, Pending, Rounds, Shown, Standing, Worker, WorkerReport,
 };
 pub use patience::Patience;
 pub use ship::Shipped;

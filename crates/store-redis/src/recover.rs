@@ -11,7 +11,6 @@ use switchyard_store::{StoreError, Unfinished};
 
 use crate::rare::{Touch, planned};
 use crate::scripts;
-use crate::ship::Entry;
 use crate::store::RedisStore;
 
 /// How many runs are asked about in one round trip.
@@ -126,16 +125,6 @@ impl RedisStore {
         self.decide(touch, |yard, now, out| yard.restore(newest.clone(), now, out)).await
     }
 
-    /// The archive refused a batch. If an event contradicts what is archived, its run is rebuilt from there, and so is
-    /// every run that changed together with it.
-    pub(crate) async fn diverged(&self, error: StoreError, entries: &[Entry]) -> Result<(), StoreError> {
-        let StoreError::Diverged { run, seq } = error else { return Err(error) };
-        let refused = |entry: &&Entry| entry.events.iter().any(|event| (event.run, event.seq) == (run, seq));
-        let Some(entry) = entries.iter().find(refused) else { return Err(error) };
-        tracing::warn!(%run, seq, "Redis contradicts the archive; the run is rebuilt");
-        self.forget(&entry.lives).await
-    }
-
     /// Removes lives of runs, and takes the runs up from the archive if they have not ended there.
     pub(crate) async fn forget(&self, lives: &HashMap<RunId, u64>) -> Result<(), StoreError> {
         let keys = [self.keys.forgotten(), self.keys.runs(), self.keys.leases(), self.keys.timers()];
@@ -147,7 +136,14 @@ impl RedisStore {
         let gates: Vec<String> = self.client.run(&scripts::FORGET, &keys, &args).await?;
         let mut rebuilt = Vec::new();
         for run in lives.keys() {
-            rebuilt.extend(self.rebuild(*run).await?);
+            match self.rebuild(*run).await {
+                Ok(run) => rebuilt.extend(run),
+                // It stands still, which the recovery pass says again and again; the others go on.
+                Err(error @ StoreError::Corrupt(_)) => {
+                    tracing::error!(%run, %error, "a run cannot be rebuilt from the archive");
+                }
+                Err(error) => return Err(error),
+            }
         }
         self.take_up(rebuilt).await?;
         let gates = gates.into_iter().map(Into::into).collect();

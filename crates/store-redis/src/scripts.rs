@@ -60,6 +60,7 @@ macro_rules! scripts {
 }
 
 scripts! {
+    writes ARCHIVE_BIND = "archive_bind";
     writes COMMIT = "commit";
     writes DROP_GRAPHS = "drop_graphs";
     reads DUE = "due";

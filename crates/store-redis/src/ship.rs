@@ -8,20 +8,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use switchyard_core::RunId;
 use switchyard_core::run::{Event, EventKind};
-use switchyard_core::{RunId, Timestamp};
 use switchyard_observe::Once;
 use switchyard_store::{StoreError, Unarchived, news};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::scripts;
+use crate::outbox::{Entry, Lives, RawEntries, Sorted};
+use crate::refused::Apart;
 use crate::store::RedisStore;
+use crate::{binding, outbox, scripts};
 
 /// How long the lock of a shipper lasts that says nothing any more: how long events wait when it was killed.
 const LOCK: Duration = Duration::from_secs(3);
 /// How often one that waits for the archive says that it is still there.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
+/// How often the archive is compared with what Redis has seen of it.
+const COMPARE_EVERY: Duration = Duration::from_secs(1);
 /// Entries of one batch. One has the events of up to 200 steps.
 const BATCH: usize = 200;
 /// How long a waiting shipper sleeps at most, and one whose turn it is not.
@@ -40,36 +44,37 @@ pub enum Shipped {
     NotOurTurn,
 }
 
-/// What happened together.
-pub(crate) struct Entry {
-    id: String,
-    more: bool,
-    pub(crate) events: Vec<Event>,
-    /// By run: which of its lives these events are of.
-    pub(crate) lives: HashMap<RunId, u64>,
-}
-
-type Entries = Vec<(String, Vec<(String, String)>)>;
-
 /// What is next in the outbox.
 struct Next {
     fence: u64,
     /// Entries of the stream. Some of them count as several changes.
     read: usize,
     changes: Vec<Entry>,
-    forgotten: HashMap<RunId, u64>,
+    forgotten: Lives,
 }
 
 impl RedisStore {
     /// One pass: ships whatever there is.
     pub async fn ship(&self) -> Result<Shipped, StoreError> {
         let _turn = self.shipping.lock().await;
-        let shipped = self.ship_batches().await;
-        if shipped.is_err() {
-            // Somebody else may reach the archive.
+        let shipped = self.ship_to_its_archive().await;
+        if let Err(error) = &shipped {
+            *self.compared.lock() = None;
+            self.note_failure(error).await;
+            // Another process may reach the archive.
             self.leave_shipping().await;
         }
         shipped
+    }
+
+    /// An archive that was away may be another one, or an earlier state of itself, when it is back.
+    async fn ship_to_its_archive(&self) -> Result<Shipped, StoreError> {
+        let is_fresh = self.compared.lock().is_some_and(|at| at.elapsed() < COMPARE_EVERY);
+        if !is_fresh {
+            self.compare_archive().await?;
+            *self.compared.lock() = Some(Instant::now());
+        }
+        self.ship_batches().await
     }
 
     async fn ship_batches(&self) -> Result<Shipped, StoreError> {
@@ -80,28 +85,27 @@ impl RedisStore {
                 return Ok(Shipped::NotOurTurn);
             };
             let Next { fence, read, changes, forgotten } = next;
-            let mut entries = whole(changes);
-            if entries.is_empty() && read > 0 {
+            if changes.is_empty() && read > 0 {
                 // One change of more entries than a batch has.
                 batch *= 4;
                 continue;
             }
-            let last = entries.last().map_or_else(String::new, |entry| entry.id.clone());
-            let tainted = taint(&mut entries, forgotten);
-            if !tainted.is_empty() {
-                self.forget(&tainted).await?;
-            }
-            let events: Vec<Event> = entries.iter().flat_map(|entry| entry.events.iter().cloned()).collect();
+            let last = changes.last().map_or_else(String::new, |entry| entry.id.clone());
+            let Sorted { good, unreadable, broken } = outbox::sort_out(changes, forgotten);
             let begun = Instant::now();
-            if let Err(error) = self.append_as_shipper(fence, events.clone()).await {
-                self.diverged(error, &entries).await?;
-                continue;
-            }
+            let Apart { archived, refused, broken: contradicted } = self.archive_entries(fence, good).await?;
             let took = begun.elapsed();
+            self.bury(&unreadable).await?;
+            self.bury(&refused).await?;
+            let lost: Lives = broken.into_iter().chain(contradicted).collect();
+            if !lost.is_empty() {
+                self.forget(&lost).await?;
+            }
+            let events: Vec<Event> = archived.iter().flat_map(|entry| entry.events.iter().cloned()).collect();
             // Those who follow here need not wait until Redis has passed it on.
             self.waiters.tell(&news(&events));
             let done = read < batch;
-            if !self.shipped(fence, &last, &entries, done).await? {
+            if !self.shipped(fence, &last, &archived, done).await? {
                 return Ok(Shipped::NotOurTurn);
             }
             shipped += events.len();
@@ -114,22 +118,34 @@ impl RedisStore {
         }
     }
 
-    /// The lock is renewed meanwhile: the archive may take long, and nobody else could be faster.
-    async fn append_as_shipper(&self, fence: u64, events: Vec<Event>) -> Result<(), StoreError> {
+    /// All of them together; one by one if something among them is refused.
+    async fn archive_entries(&self, fence: u64, entries: Vec<Entry>) -> Result<Apart, StoreError> {
+        let events: Vec<Event> = entries.iter().flat_map(|entry| entry.events.iter().cloned()).collect();
         if events.is_empty() {
-            return Ok(());
+            return Ok(Apart { archived: entries, ..Apart::default() });
         }
-        let mut appended = self.archive.append(events);
-        let answer = loop {
+        let answer = self.while_shipping(fence, self.archive.append(events)).await;
+        self.note_archive(&answer);
+        match answer {
+            Ok(()) => Ok(Apart { archived: entries, ..Apart::default() }),
+            Err(StoreError::Diverged { .. } | StoreError::Corrupt(_)) => {
+                self.archive_apart(fence, entries).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Renews the lock while the archive works: it may take long, and no other process could be faster.
+    pub(crate) async fn while_shipping<T>(&self, fence: u64, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
             tokio::select! {
-                answer = &mut appended => break answer,
+                answer = &mut work => return answer,
                 () = tokio::time::sleep(RENEW_EVERY) => {}
             }
             // Should it fail, `ship_done` finds out.
             let _ = self.lease(fence, LOCK).await;
-        };
-        self.note_archive(&answer);
-        answer
+        }
     }
 
     /// How much has happened that the archive does not have.
@@ -139,11 +155,25 @@ impl RedisStore {
         ask.cmd("XLEN").arg(&outbox);
         ask.cmd("XRANGE").arg(&outbox).arg("-").arg("+").arg("COUNT").arg(1);
         ask.cmd("TIME");
-        let (changes, oldest, (s, us)): (usize, Entries, (u64, u64)) = self.client.query_all(&ask).await?;
-        // Entries are numbered by the server's clock, in milliseconds.
-        let began = oldest.first().and_then(|(id, _)| id.split_once('-')?.0.parse::<u64>().ok());
-        let oldest = began.map_or(0, |began| (s * 1_000 + us / 1_000).saturating_sub(began));
-        Ok(Unarchived { changes, oldest: Duration::from_millis(oldest) })
+        ask.cmd("HGET").arg(self.keys.archive()).arg("error");
+        let answers: (usize, RawEntries, (u64, u64), Option<String>) = self.client.query_all(&ask).await?;
+        let (changes, oldest, now, error) = answers;
+        let oldest = outbox::waited(&oldest, now);
+        let stuck = (oldest >= self.stuck_after)
+            .then(|| error.unwrap_or_else(|| "the shipper is too slow, or no process ships".to_owned()));
+        Ok(Unarchived { changes, oldest, stuck: stuck.map(Into::into) })
+    }
+
+    /// Why nothing could be shipped, where `doctor` and other processes find it. It goes when something is shipped.
+    async fn note_failure(&self, error: &StoreError) {
+        if matches!(error, StoreError::Mismatched(_)) {
+            return;
+        }
+        let mut note = redis::cmd("HSET");
+        note.arg(self.keys.archive()).arg("error").arg(error.to_string());
+        note.arg("error_at").arg(self.here().as_millis());
+        // If Redis is what does not answer, everything that asks it says so.
+        let _ = self.client.query::<u64>(&note).await;
     }
 
     /// Whether the archive answers, for those who watch.
@@ -182,23 +212,30 @@ impl RedisStore {
     }
 
     async fn next_entries(&self, batch: usize) -> Result<Option<Next>, StoreError> {
-        let keys = [self.keys.ship_lock(), self.keys.outbox(), self.keys.forgotten()];
-        let args = [self.name.clone(), LOCK.as_millis().to_string(), batch.to_string()];
-        let answer: Vec<redis::Value> = self.client.run(&scripts::SHIP_NEXT, &keys, &args).await?;
+        let keys = [self.keys.ship_lock(), self.keys.outbox(), self.keys.forgotten(), self.keys.archive()];
+        let mut args = vec![self.name.clone(), LOCK.as_millis().to_string(), batch.to_string()];
+        args.extend([self.mark.id.to_string(), self.mark.place.to_string()]);
+        let answer: Vec<redis::Value> = self.unbound.run(&scripts::SHIP_NEXT, &keys, &args).await?;
         let mut answer = answer.into_iter();
         let mut next = || answer.next().unwrap_or(redis::Value::Nil);
-        let fence: u64 = redis::from_redis_value(next()).map_err(unreadable)?;
+        let fence: i64 = redis::from_redis_value(next()).map_err(unreadable)?;
+        let fence = match u64::try_from(fence) {
+            Ok(fence) => fence,
+            Err(_) => {
+                let id: String = redis::from_redis_value(next()).map_err(unreadable)?;
+                let place: String = redis::from_redis_value(next()).map_err(unreadable)?;
+                let mismatch = binding::other(self.client.place(), &id, &place, self.mark.clone());
+                return Err(self.refuse(mismatch));
+            }
+        };
         self.fence.store(fence, Ordering::Relaxed);
         if fence == 0 {
             return Ok(None);
         }
-        let entries: Entries = redis::from_redis_value(next()).map_err(unreadable)?;
+        let entries: RawEntries = redis::from_redis_value(next()).map_err(unreadable)?;
         let forgotten: HashMap<String, u64> = redis::from_redis_value(next()).map_err(unreadable)?;
         let read = entries.len();
-        let mut changes = Vec::with_capacity(read);
-        for entry in entries {
-            read_entry(entry, &mut changes)?;
-        }
+        let changes = outbox::read(entries, read < batch);
         let forgotten = forgotten.into_iter().filter_map(|(run, life)| Some((run.parse().ok()?, life)));
         Ok(Some(Next { fence, read, changes, forgotten: forgotten.collect() }))
     }
@@ -219,11 +256,12 @@ impl RedisStore {
                 news.insert(event.run, (entry.lives[&event.run], event.seq, ended));
             }
         }
-        let keys = [self.keys.ship_lock(), self.keys.outbox(), self.keys.runs()];
+        let keys = [self.keys.ship_lock(), self.keys.outbox(), self.keys.runs(), self.keys.archive()];
         let flag = |set: bool| if set { "1".to_owned() } else { "0".to_owned() };
         // A process on duty keeps the lock: what it knows about the runs that it reports then stays of use.
         let let_go = done && !self.on_duty.load(Ordering::Relaxed);
-        let mut args = vec![self.keys.begin().to_owned(), fence.to_string(), last.to_owned()];
+        let mut args = vec![self.keys.begin().to_owned(), fence.to_string()];
+        args.extend([self.mark.id.to_string(), last.to_owned()]);
         args.extend([self.limits.key_memory.as_millis().to_string(), flag(let_go), news.len().to_string()]);
         for (run, (life, seq, ended)) in news {
             args.extend([run.to_string(), life.to_string(), seq.to_string(), flag(ended)]);
@@ -233,7 +271,7 @@ impl RedisStore {
 
     /// Returns when everything that is in the outbox now has left it.
     pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
-        let newest: Entries = self
+        let newest: RawEntries = self
             .client
             .query(redis::cmd("XREVRANGE").arg(self.keys.outbox()).arg("+").arg("-").arg("COUNT").arg(1))
             .await?;
@@ -250,7 +288,7 @@ impl RedisStore {
     }
 
     async fn has_left(&self, id: &str) -> Result<bool, StoreError> {
-        let found: Entries =
+        let found: RawEntries =
             self.client.query(redis::cmd("XRANGE").arg(self.keys.outbox()).arg(id).arg(id)).await?;
         Ok(found.is_empty())
     }
@@ -289,7 +327,12 @@ impl RedisStore {
 
     /// What this process did last is in the archive when it is gone, and the next shipper need not wait for its lock.
     async fn finish_shipping(&self) {
-        if let Err(error) = self.ship().await {
+        let left = match self.ship().await {
+            // How far the archive has come by now, for the process that starts next.
+            Ok(_) => self.compare_archive().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = left {
             tracing::warn!(%error, "events are left for others to ship");
         }
         let _turn = self.shipping.lock().await;
@@ -329,76 +372,5 @@ impl RedisStore {
 }
 
 fn unreadable(error: impl std::fmt::Display) -> StoreError {
-    StoreError::Corrupt(format!("an entry of the outbox in Redis makes no sense: {error}"))
-}
-
-/// Without a last change that has not been read to its end.
-fn whole(mut entries: Vec<Entry>) -> Vec<Entry> {
-    while entries.last().is_some_and(|entry| entry.more) {
-        entries.pop();
-    }
-    entries
-}
-
-/// Takes out what belongs to forgotten lives, and everything that hangs together with it. What else is to be forgotten.
-pub(crate) fn taint(entries: &mut Vec<Entry>, mut forgotten: HashMap<RunId, u64>) -> HashMap<RunId, u64> {
-    let mut tainted = HashMap::new();
-    if forgotten.is_empty() {
-        return tainted;
-    }
-    entries.retain(|entry| {
-        let void = entry.lives.iter().any(|(run, life)| forgotten.get(run) == Some(life));
-        if void {
-            for (run, life) in &entry.lives {
-                if forgotten.insert(*run, *life) != Some(*life) {
-                    tainted.insert(*run, *life);
-                }
-            }
-        }
-        !void
-    });
-    tainted
-}
-
-/// Reads an entry of the stream. One whose runs have nothing to do with each other counts as many.
-fn read_entry(
-    (id, fields): (String, Vec<(String, String)>),
-    entries: &mut Vec<Entry>,
-) -> Result<(), StoreError> {
-    let begin = entries.len();
-    let empty =
-        |id: &String| Entry { id: id.clone(), more: false, events: Vec::new(), lives: HashMap::new() };
-    let (mut more, mut apart) = (false, false);
-    let mut of_run: HashMap<Option<RunId>, usize> = HashMap::new();
-    for (header, body) in fields {
-        match &*header {
-            "more" => more = true,
-            "apart" => apart = true,
-            _ => {
-                let (event, life) = read_event(&header, &body)?;
-                let at = *of_run.entry(apart.then_some(event.run)).or_insert_with(|| {
-                    entries.push(empty(&id));
-                    entries.len() - 1
-                });
-                entries[at].lives.insert(event.run, life);
-                entries[at].events.push(event);
-            }
-        }
-    }
-    if entries.len() == begin {
-        entries.push(empty(&id));
-    }
-    entries[begin..].iter_mut().for_each(|entry| entry.more = more);
-    Ok(())
-}
-
-fn read_event(header: &str, body: &str) -> Result<(Event, u64), StoreError> {
-    let mut words = header.split(' ');
-    let mut word = || words.next().ok_or_else(|| unreadable(header));
-    let run = word()?.parse().map_err(unreadable)?;
-    let seq = word()?.parse().map_err(unreadable)?;
-    let at = Timestamp::from_millis(word()?.parse().map_err(unreadable)?);
-    let life = word()?.parse().map_err(unreadable)?;
-    let kind: EventKind = serde_json::from_str(body).map_err(unreadable)?;
-    Ok((Event { run, seq, at, kind }, life))
+    StoreError::Corrupt(format!("Redis answered something else than the outbox: {error}"))
 }

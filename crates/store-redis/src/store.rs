@@ -14,10 +14,11 @@ use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Sta
 use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::{
-    Archive, Change, Clock, HotStore, Size, StoreError, SystemClock, Unarchived, Unfinished,
+    Archive, ArchiveMark, Change, Clock, HotStore, Size, StoreError, SystemClock, Unarchived, Unfinished,
 };
 use tokio::sync::{Mutex as Turns, Notify, watch};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::graphs::Graphs;
@@ -41,6 +42,8 @@ pub struct RedisSettings {
     pub limits: Limits,
     /// What a submission does while Redis does not answer.
     pub patience: Patience,
+    /// How long a change may wait for the archive until the outbox counts as stuck.
+    pub stuck_after: Duration,
     /// Instead of the server's time. For tests.
     pub clock: Option<Arc<dyn Clock>>,
     /// Who is told what happens.
@@ -50,17 +53,25 @@ pub struct RedisSettings {
 impl RedisSettings {
     pub fn new(url: impl Into<String>) -> Self {
         let (prefix, limits, observe) = Default::default();
-        Self { url: url.into(), prefix, limits, patience: Patience::NONE, clock: None, observe }
+        let (patience, stuck_after) = (Patience::NONE, Duration::from_secs(30));
+        Self { url: url.into(), prefix, limits, patience, stuck_after, clock: None, observe }
     }
 }
 
 /// The hot store in Redis. Any number of processes share one.
 pub struct RedisStore {
     pub(crate) client: Client,
+    /// Asks whichever archive Redis belongs to: only for what has to find that out.
+    pub(crate) unbound: Client,
+    /// What the archive was when this store was opened.
+    pub(crate) mark: ArchiveMark,
+    /// When the archive was last compared with what Redis has seen of it.
+    pub(crate) compared: Mutex<Option<Instant>>,
     pub(crate) keys: Keys,
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) limits: Limits,
     pub(crate) patience: Patience,
+    pub(crate) stuck_after: Duration,
     pub(crate) graphs: Graphs,
     /// The graphs that runs claimed here are on, as far as is known.
     pub(crate) on: Mutex<HashMap<RunId, Hash>>,
@@ -81,7 +92,7 @@ pub struct RedisStore {
     pub(crate) observe: Observe,
     pub(crate) name: String,
     /// Stands in Redis for as long as the signals that this process took are its own.
-    pub(crate) mark: Mutex<String>,
+    pub(crate) mover_mark: Mutex<String>,
     pub(crate) waiting_for_signals: Turns<Option<MultiplexedConnection>>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
@@ -101,9 +112,11 @@ impl Drop for RedisStore {
 }
 
 impl RedisStore {
-    /// Connects. What the archive says is unfinished and Redis lacks is given to it by [`HotStore::restore`].
+    /// Connects, and makes sure that Redis belongs to this archive. What the archive says is unfinished and Redis lacks is
+    /// given to it by [`HotStore::restore`].
     pub async fn open(settings: RedisSettings, archive: Arc<dyn Archive>) -> Result<Self, StoreError> {
         let client = Client::connect(&settings.url, settings.observe.metrics().clone()).await?;
+        let (unbound, mark) = (client.unbound(), archive.mark().await?);
         let keys = Keys::new(&settings.prefix, 0, 1);
         let waiters = Arc::new(Waiters::default());
         let listener = Listener::new(client.clone(), keys.clone(), archive.clone(), waiters.clone());
@@ -111,7 +124,7 @@ impl RedisStore {
             graphs: Graphs::new(client.clone(), keys.clone()),
             listening: tokio::spawn(listener.listen_forever()).abort_handle(),
             name: format!("{:016x}", rand::random::<u64>()),
-            mark: Mutex::default(),
+            mover_mark: Mutex::default(),
             waiting_for_signals: Turns::default(),
             on: Mutex::new(HashMap::new()),
             share: Arc::default(),
@@ -125,11 +138,17 @@ impl RedisStore {
             limits: settings.limits,
             patience: settings.patience,
             clock: settings.clock,
+            stuck_after: settings.stuck_after,
+            compared: Mutex::default(),
             client,
+            unbound,
+            mark,
             keys,
             archive,
             waiters,
         };
+        store.compare_archive().await?;
+        store.client.binding().expect(store.keys.archive(), store.mark.clone());
         store.make_groups().await?;
         Ok(store)
     }
@@ -152,7 +171,7 @@ impl RedisStore {
         Ok(Timestamp::from_millis(seconds * 1_000 + micros / 1_000))
     }
 
-    fn here(&self) -> Timestamp {
+    pub(crate) fn here(&self) -> Timestamp {
         self.clock.as_ref().map_or_else(|| SystemClock.now(), |clock| clock.now())
     }
 

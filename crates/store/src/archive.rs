@@ -20,6 +20,9 @@ pub type Ack = BoxFuture<'static, Result<(), StoreError>>;
 /// Where history lives. The rows of runs and approvals are projections of the events, kept by [`Archive::append`].
 #[async_trait]
 pub trait Archive: Send + Sync + 'static {
+    /// Which archive this is, and how far it has come.
+    async fn mark(&self) -> Result<ArchiveMark, StoreError>;
+
     /// Takes events of any runs, in order. Calls are committed in the order in which they are made, many at once.
     /// An event that is there already (same run and seq) changes nothing if it says the same; if it says something
     /// else, the call is refused as [`StoreError::Diverged`]. A gap in a run's seq is refused as
@@ -137,6 +140,22 @@ pub trait Archive: Send + Sync + 'static {
     /// remembered result.
     async fn held_payloads(&self, of: &[Hash], since: Timestamp) -> Result<HashSet<Hash>, StoreError>;
 }
+
+/// What tells an archive from others, and from an earlier state of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchiveMark {
+    /// Drawn by its first migration. A copy has the id of the original.
+    pub id: Arc<str>,
+    /// For people, without passwords.
+    pub place: Arc<str>,
+    /// The moment of a recent event. It grows with what is appended, at most [`MARK_EVERY`] late, and never falls: an
+    /// archive whose position is behind one that was seen before was restored to an earlier time.
+    pub position: Timestamp,
+}
+
+/// How often an archive that is appended to writes down its position at most. A position for every commit would cost
+/// each of them a row.
+pub const MARK_EVERY: Duration = Duration::from_millis(100);
 
 /// What is kept of runs that have ended. Nothing is removed by an empty policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

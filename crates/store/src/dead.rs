@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{Hash, RunId, Timestamp, time};
 
+/// How much of an entry of the outbox is kept.
+const EXCERPT_BYTES_MAX: usize = 1024;
+
 /// The code of a failure that leaves a dead letter: the node took its workers down, or its worker says so.
 pub const POISONED: &str = "poisoned";
 
@@ -22,6 +25,9 @@ pub struct DeadLetter {
     pub reason: Arc<str>,
     /// What a plain worker left, as it was.
     pub signal: Option<Arc<str>>,
+    /// How an entry of the outbox begins.
+    #[serde(default)]
+    pub excerpt: Option<Arc<str>>,
     #[serde(with = "time::rfc3339")]
     pub at: Timestamp,
 }
@@ -33,6 +39,8 @@ pub enum DeadKind {
     Task,
     /// A signal of a plain worker that makes no sense.
     Signal,
+    /// An entry of the outbox that the archive could not take. Its runs were rebuilt from the archive.
+    OutboxEntry,
 }
 
 impl DeadKind {
@@ -40,11 +48,12 @@ impl DeadKind {
         match self {
             Self::Task => "task",
             Self::Signal => "signal",
+            Self::OutboxEntry => "outbox_entry",
         }
     }
 
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Task, Self::Signal].into_iter().find(|kind| kind.as_str() == word)
+        [Self::Task, Self::Signal, Self::OutboxEntry].into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
@@ -65,6 +74,7 @@ impl DeadLetter {
             seq: Some(event.seq),
             reason: error.message.clone(),
             signal: None,
+            excerpt: None,
             at: event.at,
         })
     }
@@ -80,9 +90,42 @@ impl DeadLetter {
             seq: None,
             reason: reason.into(),
             signal: Some(signal.into()),
+            excerpt: None,
             at,
         }
     }
+
+    /// An entry of the outbox that could not be archived. `content` is what it says, of which the beginning is kept.
+    pub fn of_outbox_entry(
+        entry: &str,
+        run: Option<RunId>,
+        reason: impl Into<Arc<str>>,
+        content: &str,
+        at: Timestamp,
+    ) -> Self {
+        let run_text = run.map_or_else(String::new, |run| run.to_string());
+        let hash = Hash::of(format!("{entry} {run_text} {content}").as_bytes()).hex();
+        Self {
+            id: format!("dead_{}", &hash[..26]).into(),
+            kind: DeadKind::OutboxEntry,
+            run_id: run,
+            node: None,
+            seq: None,
+            reason: reason.into(),
+            signal: None,
+            excerpt: Some(excerpt(content).into()),
+            at,
+        }
+    }
+}
+
+/// The beginning of a text that may be of any size.
+fn excerpt(text: &str) -> String {
+    if text.len() <= EXCERPT_BYTES_MAX {
+        return text.to_owned();
+    }
+    let begin = &text[..text.floor_char_boundary(EXCERPT_BYTES_MAX)];
+    format!("{begin}… ({} bytes)", text.len())
 }
 
 /// Which dead letters to remove.

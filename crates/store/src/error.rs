@@ -2,6 +2,8 @@
 
 use switchyard_core::RunId;
 
+use crate::Mismatch;
+
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
     /// The store cannot be reached or cannot write, and what was asked for was not done: try again or give up.
@@ -32,6 +34,10 @@ pub enum StoreError {
     #[error("event {seq} of {run} differs from the one that is archived")]
     Diverged { run: RunId, seq: u64 },
 
+    /// The hot store and the archive do not belong together: neither is changed until a person decides.
+    #[error(transparent)]
+    Mismatched(Box<Mismatch>),
+
     /// What is stored contradicts itself. Never repaired silently.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
@@ -46,9 +52,9 @@ impl StoreError {
         Self::OutcomeUnknown(what.to_string())
     }
 
-    /// Whether the store is away: the same may succeed a moment later.
+    /// Whether the store is away, or not to be used at the moment: the same may succeed later.
     pub fn is_outage(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::OutcomeUnknown(_))
+        matches!(self, Self::Unavailable(_) | Self::OutcomeUnknown(_) | Self::Mismatched(_))
     }
 
     /// The same, for something that cannot have changed anything: a lost answer to a question leaves nothing unknown.
@@ -61,5 +67,11 @@ impl StoreError {
 
     pub fn unknown(kind: &'static str, name: impl std::fmt::Display) -> Self {
         Self::Unknown { kind, name: name.to_string() }
+    }
+}
+
+impl From<Mismatch> for StoreError {
+    fn from(mismatch: Mismatch) -> Self {
+        Self::Mismatched(Box::new(mismatch))
     }
 }

@@ -129,12 +129,14 @@ pub trait HotStore: Send + Sync + 'static {
 }
 
 /// How far the archive is behind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unarchived {
     /// Each of one event or a few.
     pub changes: usize,
     /// How long the oldest of them has waited.
     pub oldest: Duration,
+    /// Why it waits for longer than it should, if it does.
+    pub stuck: Option<Arc<str>>,
 }
 
 /// How much is in flight.

@@ -13,11 +13,12 @@ mod error;
 mod follow;
 mod hot;
 mod idle;
+mod mismatch;
 pub mod plain;
 
 pub use archive::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, Page, Retention, RunFilter,
-    RunRecord, ScheduleRecord, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, ArchiveMark, MARK_EVERY,
+    Page, Retention, RunFilter, RunRecord, ScheduleRecord, Unfinished, WorkflowRecord,
 };
 pub use cas::Cas;
 pub use check::{Check, Health};
@@ -27,3 +28,4 @@ pub use error::StoreError;
 pub use follow::{Followers, news};
 pub use hot::{Change, HotStore, Lane, PRIORITIES, QueueDepth, Size, Unarchived, Want};
 pub use idle::IdleWorkers;
+pub use mismatch::Mismatch;

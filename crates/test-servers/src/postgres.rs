@@ -96,6 +96,20 @@ impl Postgres {
         self.port
     }
 
+    /// Carries out statements in a database as its owner would with `psql`, each by itself. What was answered, unadorned;
+    /// a failure is `Err` with what the server says.
+    pub fn psql(&self, database: &str, statements: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(self.programs.join("psql"));
+        command.args(["-XqtA", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database]);
+        command.arg("-h").arg(self.folder.path()).args(["-p", &self.port.to_string()]);
+        for statement in statements {
+            command.args(["-c", statement]);
+        }
+        let done = command.output().expect("psql can be started");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
+    }
+
     /// Ends it in order. Connections are closed, what was committed is kept.
     pub fn stop(&mut self) {
         self.end("stop");

@@ -7,17 +7,18 @@ use super::rows::{damaged, maybe_shared, moment, shared};
 use crate::pool::Pool;
 use crate::text;
 
-const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, at";
+const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, excerpt, at";
 
 pub(super) async fn bury(pool: &Pool, letter: &DeadLetter) -> Result<(), StoreError> {
-    let sql = "INSERT INTO dead_letters (id, kind, run, node, seq, reason, signal, at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, at = excluded.at";
+    let sql = "INSERT INTO dead_letters (id, kind, run, node, seq, reason, signal, excerpt, at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, at = excluded.at";
     let run = letter.run_id.map(|run| run.to_string());
     let (id, kind, seq) = (&*letter.id, letter.kind.as_str(), letter.seq.map(u64::cast_signed));
     let (node, signal) =
         (letter.node.as_deref().map(text::stored), letter.signal.as_deref().map(text::stored));
+    let excerpt = letter.excerpt.as_deref().map(text::stored);
     let (reason, at) = (text::stored(&letter.reason), letter.at.as_millis());
-    pool.change(sql, &[&id, &kind, &run, &node, &seq, &reason, &signal, &at]).await.map(drop)
+    pool.change(sql, &[&id, &kind, &run, &node, &seq, &reason, &signal, &excerpt, &at]).await.map(drop)
 }
 
 pub(super) async fn newest(pool: &Pool, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
@@ -56,6 +57,7 @@ fn record(row: &Row) -> Result<DeadLetter, StoreError> {
         seq: row.get::<_, Option<i64>>("seq").map(i64::cast_unsigned),
         reason: shared(row, "reason"),
         signal: maybe_shared(row, "signal"),
+        excerpt: maybe_shared(row, "excerpt"),
         at: moment(row, "at"),
     })
 }

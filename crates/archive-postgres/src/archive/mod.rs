@@ -26,8 +26,8 @@ use async_trait::async_trait;
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, DeadLetter, Page, Purge, Retention,
-    RunFilter, RunRecord, ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, ArchiveMark, DeadLetter, Page, Purge,
+    Retention, RunFilter, RunRecord, ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::pool::Pool;
@@ -73,6 +73,10 @@ impl PostgresArchive {
 
 #[async_trait]
 impl Archive for PostgresArchive {
+    async fn mark(&self) -> Result<ArchiveMark, StoreError> {
+        read::mark(&self.pool).await
+    }
+
     fn append(&self, events: Vec<Event>) -> Ack {
         Box::pin(self.writer.hand_over(events))
     }

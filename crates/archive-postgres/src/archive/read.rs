@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
-use switchyard_store::{ApprovalFilter, ApprovalRecord, Page, RunFilter, RunRecord, StoreError, Unfinished};
+use switchyard_store::{
+    ApprovalFilter, ApprovalRecord, ArchiveMark, Page, RunFilter, RunRecord, StoreError, Unfinished,
+};
 use tokio_postgres::types::ToSql;
 
-use super::rows::{APPROVAL_COLUMNS, RUN_COLUMNS, approval_record, approval_word, json, parsed, run_record};
+use super::rows::{
+    APPROVAL_COLUMNS, RUN_COLUMNS, approval_record, approval_word, json, moment, parsed, run_record, shared,
+};
 use super::session::event_of;
 use crate::pool::{Param, Pool};
 use crate::text;
@@ -15,6 +19,14 @@ use crate::text;
 /// Postgres counts in i64.
 fn at_most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+pub(super) async fn mark(pool: &Pool) -> Result<ArchiveMark, StoreError> {
+    let target = pool.target();
+    let place = format!("{target}, schema `{}`", target.schema()).into();
+    let row = pool.row("SELECT id, position FROM archive WHERE no = 1", &[]).await?;
+    let row = row.ok_or_else(|| StoreError::Corrupt(format!("{place} does not say which archive it is")))?;
+    Ok(ArchiveMark { id: shared(&row, "id"), position: moment(&row, "position"), place })
 }
 
 pub(super) async fn events(

@@ -30,6 +30,7 @@ pub(super) struct Session {
     hold: Statement,
     revive: Statement,
     bury: Statement,
+    mark: Statement,
 }
 
 /// Why something could not be done here.
@@ -66,7 +67,7 @@ impl Session {
             c.prepare(sql::MOVE_RUNS),
             c.prepare(sql::TURN_RUNS),
         )?;
-        let (add_events, decide, withdraw, ask, hold, revive, bury) = futures::try_join!(
+        let (add_events, decide, withdraw, ask, hold, revive, bury, mark) = futures::try_join!(
             c.prepare(sql::ADD_EVENTS),
             c.prepare(sql::DECIDE),
             c.prepare(sql::WITHDRAW),
@@ -74,6 +75,7 @@ impl Session {
             c.prepare(sql::HOLD),
             c.prepare(sql::REVIVE),
             c.prepare(sql::BURY),
+            c.prepare(sql::MARK),
         )?;
         Ok(Self {
             client,
@@ -90,6 +92,7 @@ impl Session {
             hold,
             revive,
             bury,
+            mark,
         })
     }
 
@@ -155,9 +158,9 @@ impl Session {
         Ok(())
     }
 
-    /// Writes a group and commits it. Every statement is sent before the first is answered; after one that fails
-    /// Postgres carries out none, the commit included.
-    pub(super) async fn commit(&self, group: &Group<'_>) -> Result<(), Error> {
+    /// Writes a group and commits it, with the archive's position if that is asked for. Every statement is sent before the
+    /// first is answered; after one that fails Postgres carries out none, the commit included.
+    pub(super) async fn commit(&self, group: &Group<'_>, mark: bool) -> Result<(), Error> {
         let (new, old): (Vec<_>, Vec<_>) = group.runs.iter().partition(|(_, run)| run.accepted().is_some());
         let (turned, moved): (Vec<_>, Vec<_>) = old.into_iter().partition(|(_, run)| run.standing.turned);
         futures::try_join!(
@@ -171,6 +174,7 @@ impl Session {
             self.hold(group),
             self.revive(group),
             self.bury(group),
+            self.mark(group, mark),
             self.client.batch_execute("COMMIT"),
         )?;
         Ok(())

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use switchyard_core::run::{Event, EventKind};
-use switchyard_store::StoreError;
+use switchyard_store::{MARK_EVERY, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -44,7 +44,14 @@ impl Writer {
     /// Ends when every handle is dropped and everything that was handed over is written.
     pub(super) fn start(target: Target, patience: Duration) -> Self {
         let (jobs, inbox) = mpsc::unbounded_channel();
-        let desk = Desk { target: target.clone(), patience, inbox, session: None, commit: Commit::NotSent };
+        let desk = Desk {
+            target: target.clone(),
+            patience,
+            inbox,
+            session: None,
+            commit: Commit::NotSent,
+            marked: None,
+        };
         tokio::spawn(desk.work());
         Self { target, jobs }
     }
@@ -84,6 +91,8 @@ struct Desk {
     session: Option<Session>,
     /// Of the jobs that are being written.
     commit: Commit,
+    /// When the archive's position was last written.
+    marked: Option<Instant>,
 }
 
 /// What is known about the COMMIT of a group, over all attempts.
@@ -208,12 +217,16 @@ impl Desk {
         let mut group = Group::new(&stored);
         let verdicts: Vec<_> = jobs.iter().map(|job| group.take(&job.call)).collect();
         let before = std::mem::replace(&mut self.commit, Commit::Sent);
-        session.commit(&group).await.inspect_err(|error| {
+        let due = self.marked.is_none_or(|at| at.elapsed() >= MARK_EVERY);
+        session.commit(&group, due).await.inspect_err(|error| {
             // A server that refuses this attempt says nothing about an earlier one whose answer was lost.
             if !may_be_committed(error) {
                 self.commit = before;
             }
         })?;
+        if due && !group.runs.is_empty() {
+            self.marked = Some(Instant::now());
+        }
         Ok(verdicts)
     }
 

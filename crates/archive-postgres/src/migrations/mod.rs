@@ -7,7 +7,12 @@ use crate::Target;
 use crate::error::{cannot_connect, sentence};
 
 /// `MIGRATIONS[n]` leads from version `n` to version `n + 1`.
-const MIGRATIONS: &[&str] = &[include_str!("0001_history.sql"), include_str!("0002_dead_letters.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("0001_history.sql"),
+    include_str!("0002_dead_letters.sql"),
+    include_str!("0003_archive_mark.sql"),
+    include_str!("0004_dead_letter_excerpts.sql"),
+];
 
 /// Makes the schema and its tables, or brings them to the version this program knows. Any number of processes may do
 /// this at once. Answers how many steps were needed.

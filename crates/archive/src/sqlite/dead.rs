@@ -11,12 +11,12 @@ use super::journal::Failure;
 use super::read::{Answer, list, one};
 use super::rows::{maybe, moment};
 
-const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, at";
+const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, excerpt, at";
 
 pub(super) fn bury(conn: &Connection, letter: &DeadLetter) -> Result<(), Failure> {
     conn.prepare_cached(
-        "INSERT INTO dead_letters (id, kind, run, node, seq, reason, signal, at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, at = excluded.at",
+        "INSERT INTO dead_letters (id, kind, run, node, seq, reason, signal, excerpt, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, at = excluded.at",
     )?
     .execute(params![
         letter.id,
@@ -26,6 +26,7 @@ pub(super) fn bury(conn: &Connection, letter: &DeadLetter) -> Result<(), Failure
         letter.seq.map(u64::cast_signed),
         letter.reason,
         letter.signal,
+        letter.excerpt,
         letter.at.as_millis(),
     ])?;
     Ok(())
@@ -70,6 +71,7 @@ fn record(row: &Row<'_>) -> Answer<DeadLetter> {
         seq: row.get::<_, Option<i64>>("seq")?.map(i64::cast_unsigned),
         reason: row.get("reason")?,
         signal: row.get("signal")?,
+        excerpt: row.get("excerpt")?,
         at: moment(row, "at")?,
     })
 }

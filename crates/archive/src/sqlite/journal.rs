@@ -8,6 +8,7 @@ use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
 use switchyard_store::{DeadLetter, Purge, Retention, StoreError, WorkflowRecord};
 
+use super::mark::Marker;
 use super::{dead, keys, project, read, retain, schedules};
 
 /// Something to make durable.
@@ -108,6 +109,7 @@ pub(super) struct Journal<'c> {
     body: Vec<u8>,
     /// The number of the last event that is committed.
     last_no: i64,
+    marker: Marker,
 }
 
 impl<'c> Journal<'c> {
@@ -115,7 +117,14 @@ impl<'c> Journal<'c> {
         let last_no = conn.query_row("SELECT coalesce(max(no), 0) FROM events", [], |row| row.get(0))?;
         let insert_event =
             conn.prepare("INSERT INTO events (run_no, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?;
-        Ok(Self { conn, insert_event, active: HashMap::new(), body: Vec::new(), last_no })
+        Ok(Self {
+            conn,
+            insert_event,
+            active: HashMap::new(),
+            body: Vec::new(),
+            last_no,
+            marker: Marker::default(),
+        })
     }
 
     pub(super) fn last_no(&self) -> i64 {
@@ -130,9 +139,11 @@ impl<'c> Journal<'c> {
         self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let before = self.last_no;
         let done = work(self).and_then(|done| {
+            self.marker.write_if_due(self.conn)?;
             self.conn.prepare_cached("COMMIT")?.execute([]).map_err(Failure::Commit)?;
             Ok(done)
         });
+        self.marker.ended(done.is_ok());
         if done.is_err() {
             self.last_no = before;
             // What is remembered of runs was rolled back.
@@ -194,6 +205,7 @@ impl<'c> Journal<'c> {
             }
         };
         self.insert(no, event)?;
+        self.marker.appended(event.at);
         project::follow(self.conn, no, event)?;
         self.hold_payloads(event)?;
         match event.kind {

@@ -10,6 +10,7 @@ mod dead;
 mod error;
 mod journal;
 mod keys;
+mod mark;
 mod migrations;
 mod newest;
 mod project;
@@ -29,8 +30,8 @@ use rusqlite::{Connection, OpenFlags};
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, DeadLetter, Page, Purge, Retention,
-    RunFilter, RunRecord, ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, ArchiveMark, DeadLetter, Page, Purge,
+    Retention, RunFilter, RunRecord, ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::folder::FolderLock;
@@ -188,6 +189,11 @@ fn prepare_for_writing(conn: &Connection, options: &Options) -> rusqlite::Result
 
 #[async_trait]
 impl Archive for SqliteArchive {
+    async fn mark(&self) -> Result<ArchiveMark, StoreError> {
+        let place: Arc<str> = self.readers.path().display().to_string().into();
+        self.readers.ask(move |conn| mark::read(conn, place)).await
+    }
+
     fn append(&self, events: Vec<Event>) -> Ack {
         let handed_over = self.writer().map(|writer| writer.hand_over(Work::Append(events)));
         Box::pin(async move { handed_over?.await.map(|_| ()) })

@@ -1,7 +1,9 @@
 //! `switchyard doctor`
 
 use serde_json::json;
-use switchyard_store::{Check, Health};
+use switchyard_archive_postgres::PostgresArchive;
+use switchyard_store::{Archive, Check, Health};
+use switchyard_store_redis::Overseer;
 
 use crate::errors::{Exit, Failure};
 use crate::flags::StoreArgs;
@@ -12,7 +14,7 @@ use crate::station;
 /// Look whether everything that runs stand on is in order, and say what to do where it is not
 ///
 /// Of Redis: version, role, eviction, memory, append-only file, clock, scripts, rights, who reads tasks, what waits for the
-/// archive. Of Postgres: durability and schema. Of a data folder: its lock, the archive's integrity, the disk. Of
+/// archive and why, whether it belongs to this archive. Of Postgres: durability and schema. Of a data folder: its lock, the archive's integrity, the disk. Of
 /// Kubernetes, if pods are asked for: the list. Nothing is changed; what it writes to try its rights is gone
 /// afterwards.
 ///
@@ -56,7 +58,11 @@ async fn examine(settings: &Settings) -> Result<Vec<Check>, Failure> {
     if settings.redis.is_some() {
         let rounds = station::rounds(settings);
         match station::overseer(settings).await {
-            Ok(overseer) => checks.extend(overseer.examine(rounds.cleanup.idle_min, rounds.long).await),
+            Ok(overseer) => {
+                let stuck_after = settings.stores_stuck_after;
+                checks.extend(overseer.examine(rounds.cleanup.idle_min, rounds.long, stuck_after).await);
+                checks.extend(belongs(&overseer, settings).await);
+            }
             Err(failure) => checks.push(Check::failed(
                 "redis",
                 failure
@@ -81,6 +87,15 @@ async fn examine(settings: &Settings) -> Result<Vec<Check>, Failure> {
         checks.push(pods(settings).await);
     }
     Ok(checks)
+}
+
+/// Whether Redis and the archive belong together. What is wrong with the archive itself is said elsewhere.
+async fn belongs(overseer: &Overseer, settings: &Settings) -> Option<Check> {
+    let mark = match station::postgres(settings).ok()? {
+        Some(target) => PostgresArchive::open(target).await.ok()?.mark().await.ok()?,
+        None => switchyard_embedded::peek(&settings.data).ok()?.archive().mark().await.ok()?,
+    };
+    Some(overseer.examine_archive(&mark).await)
 }
 
 async fn pods(settings: &Settings) -> Check {

@@ -2,6 +2,7 @@
 //! what they leave behind beside the history.
 
 mod archive_away;
+mod archives;
 mod collector;
 mod kept;
 mod observed;

@@ -1,7 +1,7 @@
 //! An API and two workers on a Redis and a Postgres of their own.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -69,20 +69,76 @@ impl Yard {
 
     fn with_each(of_first: &[(&str, &str)], settings: &[(&str, &str)]) -> Self {
         let (redis, postgres) = (Redis::start(), Postgres::start(Sync::Off));
-        let first = start("worker-1", &["worker", "--slots", "4"], of_first, &redis, &postgres);
-        let start = |name, args: &[&str]| start(name, args, settings, &redis, &postgres);
+        let http = client(HeaderMap::new());
+        let owned = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let (processes, address) = (Vec::new(), String::new());
+        let mut yard = Self { redis, postgres, processes, settings: owned, http, address };
+        yard.start_processes(of_first, settings);
+        yard
+    }
+
+    fn start_processes(&mut self, of_first: &[(&str, &str)], settings: &[(&str, &str)]) {
+        let (redis, postgres) = (&self.redis, &self.postgres);
+        let first = start("worker-1", &["worker", "--slots", "4"], of_first, redis, postgres);
+        let start = |name, args: &[&str]| start(name, args, settings, redis, postgres);
         first.wait_for("works");
         let api = start("api", &["api", "--listen", "127.0.0.1:0"]);
         let line = api.wait_for("http://");
         let address = line.split_once("http://").unwrap().1.split('/').next().unwrap();
-        let address = format!("http://{address}");
+        self.address = format!("http://{address}");
         let second = start("worker-2", &["worker", "--slots", "4"]);
         second.wait_for("works");
-        let http = client(HeaderMap::new());
-        let processes = vec![first, api, second];
-        let settings =
-            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Self { redis, postgres, processes, settings, http, address }
+        self.processes = vec![first, api, second];
+    }
+
+    /// The same processes once more, after all of them were stopped.
+    pub(crate) fn start_again(&mut self) {
+        let settings = self.settings.clone();
+        let settings: Vec<_> = settings.iter().map(|(name, value)| (&**name, &**value)).collect();
+        self.start_processes(&settings, &settings);
+    }
+
+    /// Another command, until it has ended by itself: its exit code, and everything that it said.
+    pub(crate) fn switchyard(&self, args: &[&str], settings: &[(&str, &str)]) -> (Option<i32>, String) {
+        let mut command = prepared(args, settings, &self.redis, &self.postgres);
+        ended(command.stdin(Stdio::null()).output().unwrap())
+    }
+
+    pub(crate) fn switchyard_without_postgres(&self, args: &[&str]) -> (Option<i32>, String) {
+        let mut command = prepared(args, &[], &self.redis, &self.postgres);
+        ended(command.env_remove("SWITCHYARD_POSTGRES").stdin(Stdio::null()).output().unwrap())
+    }
+
+    /// Waits until Redis has seen how far the archive has come.
+    pub(crate) async fn until_seen(&self) {
+        let by = Instant::now() + PATIENCE;
+        let position = "SELECT position FROM switchyard.archive";
+        let client = redis::Client::open(self.redis.url()).unwrap();
+        loop {
+            let mut connection = client.get_connection().unwrap();
+            let known: Option<String> =
+                redis::cmd("HGET").arg("wf.archive").arg("position").query(&mut connection).unwrap();
+            if known == self.postgres.psql("postgres", &[position]).ok() {
+                return;
+            }
+            assert!(Instant::now() < by, "Redis does not see how far the archive has come");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    pub(crate) async fn until_not_ready(&self, code: &str) {
+        let by = Instant::now() + PATIENCE;
+        loop {
+            let response = self.get("/readyz").await;
+            if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+                let problem: Value = response.json().await.unwrap();
+                if problem["code"] == code {
+                    return;
+                }
+            }
+            assert!(Instant::now() < by, "the API did not say {code}");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// From now on, with every request.
@@ -226,13 +282,7 @@ fn client(headers: HeaderMap) -> reqwest::Client {
     client.default_headers(headers).timeout(Duration::from_secs(30)).build().unwrap()
 }
 
-fn start(
-    name: &'static str,
-    args: &[&str],
-    settings: &[(&str, &str)],
-    redis: &Redis,
-    postgres: &Postgres,
-) -> Running {
+fn prepared(args: &[&str], settings: &[(&str, &str)], redis: &Redis, postgres: &Postgres) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
     command.args(args).current_dir(redis.folder());
     for (variable, _) in std::env::vars_os() {
@@ -244,6 +294,22 @@ fn start(
     command.env("REDIS_URL", redis.url()).env("SWITCHYARD_POSTGRES", postgres.url());
     command.env("SWITCHYARD_WORKER_LEASE", "2s").env("SWITCHYARD_LOG", "warn");
     command.envs(settings.iter().copied());
+    command
+}
+
+fn ended(output: Output) -> (Option<i32>, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+fn start(
+    name: &'static str,
+    args: &[&str],
+    settings: &[(&str, &str)],
+    redis: &Redis,
+    postgres: &Postgres,
+) -> Running {
+    let mut command = prepared(args, settings, redis, postgres);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());

@@ -69,6 +69,10 @@ impl Engine {
                 self.retry(run, operation, by).await?;
                 Some(RunAt { run_id: run, status: self.state(run).await?.status() })
             }
+            (DeadKind::OutboxEntry, ..) => {
+                let why = "an entry of the outbox cannot be sent again: its run was rebuilt from the archive";
+                return Err(EngineError::BadRequest(why.into()));
+            }
             (_, _, Some(signal)) => {
                 self.hot.signal_again(signal).await?;
                 None

@@ -52,7 +52,7 @@ impl Engine {
         loop {
             let why = match attempt().await {
                 Err(EngineError::Store(StoreError::OutcomeUnknown(why))) => why,
-                Err(EngineError::Store(StoreError::Unavailable(why))) if unknown => why,
+                Err(EngineError::Store(error)) if unknown && error.is_outage() => error.to_string(),
                 answer => return answer,
             };
             unknown = true;

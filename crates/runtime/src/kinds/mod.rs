@@ -169,7 +169,10 @@ pub(crate) fn catalog_error(error: CatalogError) -> NodeError {
 
 fn store_error(error: &StoreError) -> NodeError {
     match error {
-        StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_) | StoreError::InUse { .. } => {
+        StoreError::Unavailable(_)
+        | StoreError::OutcomeUnknown(_)
+        | StoreError::InUse { .. }
+        | StoreError::Mismatched(_) => {
             NodeError::retryable(STORE_UNAVAILABLE, error.to_string())
         }
         StoreError::Unknown { kind: "workflow", .. } => {

@@ -48,7 +48,7 @@ struct PurgeBody {
 pub(super) fn register(api: &mut Api) {
     let list = api
         .operation("dead letters", "listDeadLetters", "Dead letters, newest first")
-        .description("Tasks that were given up after too many deliveries, and signals of plain workers that make no sense.")
+        .description("Tasks that were given up after too many deliveries, signals of plain workers that make no sense, and entries of the outbox that could not be archived.")
         .query::<ListQuery>()
         .answer(200, "The dead letters", openapi::list("dead_letters", letter()))
         .problems([400]);
@@ -103,7 +103,7 @@ fn letter() -> Value {
         "required": ["id", "kind", "reason", "at"],
         "properties": {
             "id": { "type": "string" },
-            "kind": { "enum": ["task", "signal"] },
+            "kind": { "enum": ["task", "signal", "outbox_entry"] },
             "run_id": openapi::maybe(openapi::run_id()),
             "node": text(),
             "seq": openapi::maybe(json!({ "type": "integer", "description": "Of the event that buried it" })),
@@ -111,6 +111,7 @@ fn letter() -> Value {
             "priority": text(),
             "reason": { "type": "string" },
             "signal": openapi::maybe(json!({ "type": "string", "description": "As it came" })),
+            "excerpt": openapi::maybe(json!({ "type": "string", "description": "How an entry of the outbox begins" })),
             "at": openapi::moment(),
             "deliveries": { "type": "array", "items": delivery },
         },

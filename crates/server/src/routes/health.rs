@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use switchyard_store::StoreError;
+use switchyard_store::{StoreError, Unarchived};
 
 use crate::ServerState;
 use crate::api::Api;
@@ -35,6 +35,7 @@ async fn readyz(State(state): State<ServerState>) -> Result<Json<Value>, Problem
     answers("hot_store_unavailable", "what is in flight", state.engine.hot().ready()).await?;
     // An empty append is acknowledged once everything before it is durable: it fails if the archive cannot write.
     answers("archive_unavailable", "history", state.engine.archive().append(Vec::new())).await?;
+    moves(state.engine.hot().unarchived()).await?;
     Ok(Json(json!({ "status": "ready" })))
 }
 
@@ -47,6 +48,9 @@ async fn answers(
     let answer = tokio::time::timeout(PATIENCE, answer).await;
     let answer = answer.unwrap_or_else(|_| Err(StoreError::unavailable("no answer in time")));
     answer.map_err(|error| {
+        if let StoreError::Mismatched(_) = error {
+            return error.into();
+        }
         tracing::warn!(code, %error, "not ready");
         Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -54,4 +58,19 @@ async fn answers(
             format!("the store of {what} does not take changes"),
         )
     })
+}
+
+/// What was answered reaches the archive. If it does not, decisions and submissions would wait in vain.
+async fn moves(
+    unarchived: impl Future<Output = Result<Option<Unarchived>, StoreError>>,
+) -> Result<(), Problem> {
+    let Ok(Ok(Some(Unarchived { changes, oldest, stuck: Some(why) }))) =
+        tokio::time::timeout(PATIENCE, unarchived).await
+    else {
+        return Ok(());
+    };
+    tracing::warn!(changes, oldest_s = oldest.as_secs(), %why, "the outbox is stuck");
+    let detail = format!("{changes} changes wait for the archive, the oldest for {} s", oldest.as_secs());
+    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "outbox_stuck", detail)
+        .hint("the log and `switchyard doctor` say why"))
 }

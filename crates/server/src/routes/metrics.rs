@@ -36,7 +36,10 @@ async fn gauges(hot: &dyn HotStore) -> Result<Gauges, StoreError> {
         let lanes = PRIORITIES.iter().zip(depth.lanes);
         lanes.map(|(priority, lane)| (depth.queue.clone(), *priority, lane.waiting))
     });
-    let behind =
-        unarchived.map(|unarchived| Behind { changes: unarchived.changes, oldest: unarchived.oldest });
+    let behind = unarchived.map(|unarchived| Behind {
+        changes: unarchived.changes,
+        oldest: unarchived.oldest,
+        stuck: unarchived.stuck.is_some(),
+    });
     Ok(Gauges { runs: size.runs, timers: size.timers, depths: depths.collect(), behind })
 }

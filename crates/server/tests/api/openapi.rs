@@ -20,7 +20,10 @@ fn the_document_that_is_checked_in_is_the_one_that_is_served() {
         std::fs::write(checked_in(), &generated).unwrap();
     }
     let stored = std::fs::read_to_string(checked_in()).unwrap_or_default();
-    assert!(stored == generated, "docs/reference/openapi.json is not what is served; run this test with {UPDATE}=1");
+    assert!(
+        stored == generated,
+        "docs/reference/openapi.json is not what is served; run this test with {UPDATE}=1"
+    );
 }
 
 #[test]

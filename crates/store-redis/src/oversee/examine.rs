@@ -7,6 +7,7 @@ use switchyard_store::{Check, Clock, StoreError, SystemClock};
 
 use super::{Overseer, Standing};
 use crate::keys::GROUP;
+use crate::outbox::{RawEntries, waited};
 use crate::scripts;
 
 /// Clocks further apart than this are worth a word; further than that, leases mean nothing.
@@ -21,7 +22,7 @@ type Info = HashMap<String, String>;
 
 impl Overseer {
     /// Everything that can be known about the server, and about who works on it.
-    pub async fn examine(&self, idle_min: Duration, long: Duration) -> Vec<Check> {
+    pub async fn examine(&self, idle_min: Duration, long: Duration, stuck_after: Duration) -> Vec<Check> {
         let mut checks = Vec::new();
         match self.info().await {
             Ok(info) => {
@@ -40,9 +41,9 @@ impl Overseer {
             Check::failed("redis group", error, "the account needs XINFO and XPENDING")
         }));
         checks.push(
-            self.outbox_state()
-                .await
-                .unwrap_or_else(|error| Check::failed("redis outbox", error, "the account needs XLEN")),
+            self.outbox_state(stuck_after).await.unwrap_or_else(|error| {
+                Check::failed("redis outbox", error, "the account needs XLEN, XRANGE")
+            }),
         );
         checks
     }
@@ -173,20 +174,33 @@ impl Overseer {
         })
     }
 
-    async fn outbox_state(&self) -> Result<Check, StoreError> {
-        let length: usize = self.client.query(redis::cmd("XLEN").arg(self.keys.outbox())).await?;
-        let found = format!("{length} changes on their way to the archive");
-        Ok(match length {
-            0..OUTBOX => Check::ok("redis outbox", found),
-            _ => Check::warning(
-                "redis outbox",
-                found,
-                "is the archive reachable from `up`, `api` or `worker`?",
-            ),
+    async fn outbox_state(&self, stuck_after: Duration) -> Result<Check, StoreError> {
+        let outbox = self.keys.outbox();
+        let mut ask = redis::pipe();
+        ask.cmd("XLEN").arg(&outbox);
+        ask.cmd("XRANGE").arg(&outbox).arg("-").arg("+").arg("COUNT").arg(1);
+        ask.cmd("TIME");
+        ask.cmd("HGET").arg(self.keys.archive()).arg("error");
+        let answers: (usize, RawEntries, (u64, u64), Option<String>) = self.client.query_all(&ask).await?;
+        let (length, oldest, now, error) = answers;
+        let waited = waited(&oldest, now);
+        let mut found = format!("{length} changes on their way to the archive");
+        if let Some(error) = &error {
+            found = format!("{found}; the last attempt failed: {error}");
+        }
+        if waited >= stuck_after {
+            found = format!("stuck: the oldest of {found}, since {} s", waited.as_secs());
+            return Ok(Check::failed("redis outbox", found, OUTBOX_ADVICE));
+        }
+        Ok(match (length, error) {
+            (0..OUTBOX, None) => Check::ok("redis outbox", found),
+            _ => Check::warning("redis outbox", found, OUTBOX_ADVICE),
         })
     }
 }
 
+const OUTBOX_ADVICE: &str =
+    "is a process of `up`, `api` or `worker` running, and can it reach and write to the archive?";
 const PLAIN: &str =
     "Redis 7 or newer, or Valkey, with Lua scripts allowed (the account needs SCRIPT and EVALSHA)";
 const RIGHTS: &str = "allow them; docs/operating/redis.md has a user with few rights that has these";

@@ -1,6 +1,8 @@
 //! Who works on a Redis, and what lies in it: what can be asked and done without an archive.
 
+mod archive;
 mod cleanup;
+mod clear;
 mod consumers;
 mod duty;
 mod examine;
@@ -19,7 +21,9 @@ use switchyard_store::{Clock, StoreError};
 use crate::client::Client;
 use crate::keys::Keys;
 
+pub use archive::Bound;
 pub use cleanup::{CleanedUp, CleanupPolicy, Ghost, LivePods, Pass};
+pub use clear::Holdings;
 pub use consumers::{Consumer, Standing};
 pub use duty::{Lookout, Rounds};
 pub use inspect::Shown;

@@ -33,7 +33,7 @@ impl RedisStore {
 
     /// Only for as long as nobody has taken our signals over.
     fn while_ours(&self) -> Vec<[String; 3]> {
-        vec![[self.keys.movers(), self.name.clone(), self.mark.lock().clone()]]
+        vec![[self.keys.movers(), self.name.clone(), self.mover_mark.lock().clone()]]
     }
 
     fn answering(&self, about: &About, answer: &str) -> Vec<Words> {

@@ -28,7 +28,7 @@ impl RedisStore {
         // Anything can be pushed to a list: what is no text is shown as well as it can be, and found malformed.
         let (mark, signals): (String, Vec<Vec<u8>>) =
             self.client.run(&scripts::TAKE_SIGNALS, &keys, &args).await?;
-        *self.mark.lock() = mark;
+        *self.mover_mark.lock() = mark;
         let mut readable = Vec::with_capacity(signals.len());
         for signal in signals {
             readable.push(self.as_text(signal).await?);
@@ -57,8 +57,8 @@ impl RedisStore {
     pub(super) async fn wait_for_signals(&self) {
         let mut waiting = self.waiting_for_signals.lock().await;
         let connection = match waiting.take() {
-            Some(connection) => Ok(connection),
-            None => self.client.blocking().await,
+            Some(connection) if self.client.binding().check().is_ok() => Ok(connection),
+            _ => self.client.blocking().await,
         };
         let Ok(mut connection) = connection else {
             tokio::time::sleep(IDLE).await;

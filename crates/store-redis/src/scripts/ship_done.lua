@@ -1,14 +1,16 @@
 -- ship_done: what was read is archived. Trims the outbox, tells those who follow, and removes runs whose end is kept.
 --
--- KEYS  lock, outbox, runs
--- ARGV  beginning of all names, fencing number, id of the last entry, how long ended idempotency keys last in ms,
+-- KEYS  lock, outbox, runs, archive
+-- ARGV  beginning of all names, fencing number, id of the archive, id of the last entry, how long ended idempotency keys last in ms,
 --       whether to let go of the lock (1 or 0), number of runs, each: id, life, seq, ended (1 or 0)
--- Returns 1, or 0 when somebody else ships by now and nothing was done
+-- Returns 1, or 0 when another process ships by now, or to another archive, and nothing was done
 -- Events: publishes {"seq":…,"ended":…} on run:{id} of each
 --#include arguments
 local begin = arg()
 --#include keys
 if redis.call('HGET', KEYS[1], 'fence') ~= arg() then return 0 end
+if redis.call('HGET', KEYS[4], 'id') ~= arg() then return 0 end
+redis.call('HDEL', KEYS[4], 'error', 'error_at')
 local last, key_memory, let_go = arg(), arg(), arg()
 if last ~= '' then
   local ms, n = string.match(last, '^(%d+)-(%d+)$')

@@ -187,6 +187,14 @@ impl Session {
         self.client.execute(&self.bury, &params).await.map(drop)
     }
 
+    pub(super) async fn mark(&self, group: &Group<'_>, wanted: bool) -> Result<(), Error> {
+        let new = group.runs.values().flat_map(|run| &run.new);
+        match new.map(|written| written.event.at).max().filter(|_| wanted) {
+            Some(newest) => self.client.execute(&self.mark, &[&newest.as_millis()]).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
     pub(super) async fn hold(&self, group: &Group<'_>) -> Result<(), Error> {
         if group.payloads.is_empty() {
             return Ok(());

@@ -14,6 +14,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0003_api_keys.sql"),
     include_str!("0004_payloads.sql"),
     include_str!("0005_dead_letters.sql"),
+    include_str!("0006_archive_mark.sql"),
+    include_str!("0007_dead_letter_excerpts.sql"),
 ];
 
 /// "SWYD", so that another program's SQLite file is not taken for ours.

@@ -9,7 +9,8 @@ use crate::output;
 use crate::place::{self, Letters};
 use crate::settings::Settings;
 
-/// Dead letters: tasks that took too many workers down, and signals of plain workers that make no sense
+/// Dead letters: tasks that took too many workers down, signals of plain workers that make no sense, entries of the outbox
+/// that could not be archived
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     List(ListArgs),
@@ -118,8 +119,10 @@ async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
         return Ok(output::json(&view)?);
     }
     output::table(HEADER, vec![row(&view)])?;
-    if let (DeadKind::Signal, Some(signal)) = (view.letter.kind, &view.letter.signal) {
-        output::line(signal)?;
+    if let (DeadKind::Signal, Some(content), _) | (DeadKind::OutboxEntry, _, Some(content)) =
+        (view.letter.kind, &view.letter.signal, &view.letter.excerpt)
+    {
+        output::line(content)?;
     }
     let deliveries = view.deliveries.unwrap_or_default();
     if !deliveries.is_empty() {

@@ -1,0 +1,52 @@
+//! Which archive a file is, and how far it has come: the row of the table `archive`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rusqlite::Connection;
+use switchyard_core::Timestamp;
+use switchyard_store::{ArchiveMark, MARK_EVERY};
+
+use super::read::Answer;
+use super::rows::moment;
+
+pub(super) fn read(conn: &Connection, place: Arc<str>) -> Answer<ArchiveMark> {
+    let mut find = conn.prepare_cached("SELECT id, position FROM archive")?;
+    let mut rows = find.query([])?;
+    let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    Ok(ArchiveMark { id: row.get("id")?, place, position: moment(row, "position")? })
+}
+
+/// Writes the position down every now and then, in the transaction of events that are appended anyway.
+#[derive(Debug, Default)]
+pub(super) struct Marker {
+    /// Of the newest event of the transaction under way.
+    newest: Option<Timestamp>,
+    /// When the transaction under way wrote it, if it did.
+    written: Option<Instant>,
+    /// When one that was committed wrote it.
+    committed: Option<Instant>,
+}
+
+impl Marker {
+    pub(super) fn appended(&mut self, at: Timestamp) {
+        self.newest = self.newest.max(Some(at));
+    }
+
+    /// Before a commit.
+    pub(super) fn write_if_due(&mut self, conn: &Connection) -> rusqlite::Result<()> {
+        let due = self.committed.is_none_or(|at| at.elapsed() >= MARK_EVERY);
+        if let Some(newest) = self.newest.filter(|_| due) {
+            conn.prepare_cached("UPDATE archive SET position = max(position + 1, ?1)")?
+                .execute([newest.as_millis()])?;
+            self.written = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// After a transaction.
+    pub(super) fn ended(&mut self, committed: bool) {
+        self.newest = None;
+        self.committed = self.written.take().filter(|_| committed).or(self.committed);
+    }
+}
