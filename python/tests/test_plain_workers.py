@@ -264,6 +264,46 @@ def test_a_reader_that_dies(server: Server) -> None:
     assert server.ended(poison)["output"] == 5
 
 
+def test_a_worker_that_takes_too_long_has_failed(server: Server) -> None:
+    """The limit counts from `started`, whatever the worker says after that."""
+    work = {"type": "function", "function": "slow", "timeout": "2s"}
+    run = server.submit({"name": "slow", "nodes": {"work": work}})
+    entry, _ = server.read("reader")
+    about = {"run_id": run, "node_id": "work", "entry_id": entry}
+    server.push({**about, "status": "started"})
+    answer = server.connection.blpop([f"task:{run}:work:{entry}"], timeout=PATIENCE_S)
+    claimed = json.loads(answer[1])
+    assert claimed["timeout"] == "2s", claimed
+
+    def beaten() -> Any:
+        server.push({**about, "claim": claimed["claim"], "status": "heartbeat"})
+        return (view := server.call("GET", f"/v1/runs/{run}")).get("ended_at") and view
+
+    view = until(beaten)
+    assert (view["status"], view["error"]["code"]) == ("failed", "timeout"), view
+    server.push({**about, "claim": claimed["claim"], "output": "too late"})
+    until(lambda: server.connection.llen("completion_signals") == 0)
+    assert server.call("GET", f"/v1/runs/{run}") == view
+
+
+def test_the_result_of_a_claimed_task_is_remembered(server: Server) -> None:
+    work = {"type": "function", "function": "dear", "cache": {"ttl": "1h"}}
+    workflow = {"name": "dear", "nodes": {"work": work}}
+    run = server.submit(workflow)
+    entry, _ = server.read("reader")
+    about = {"run_id": run, "node_id": "work", "entry_id": entry}
+    server.push({**about, "status": "started"})
+    answer = server.connection.blpop([f"task:{run}:work:{entry}"], timeout=PATIENCE_S)
+    server.push({**about, "claim": json.loads(answer[1])["claim"], "output": {"n": 7}})
+    assert server.ended(run)["output"] == {"n": 7}
+    again = server.submit(workflow)
+    entry, _ = server.read("reader")
+    server.push({"run_id": again, "node_id": "work", "entry_id": entry, "status": "started"})
+    answer = server.connection.blpop([f"task:{again}:work:{entry}"], timeout=PATIENCE_S)
+    assert json.loads(answer[1]) == {"status": "gone"}
+    assert server.ended(again)["output"] == {"n": 7}
+
+
 def test_a_signal_about_a_run_that_was_cancelled_changes_nothing(server: Server) -> None:
     run = server.submit(ONE)
     server.read("reader")

@@ -79,8 +79,20 @@ pub fn closing() -> EventKind {
         error: run_error(),
         stop_running: false,
         compensate: true,
+        stop_by: None,
         operation: None,
     }
+}
+
+/// The other forms of how a run begins to close.
+pub fn later_closings() -> Vec<EventKind> {
+    vec![EventKind::RunClosing {
+        outcome: Outcome::Cancelled,
+        error: run_error(),
+        stop_running: true,
+        compensate: false,
+        stop_by: Some(at(90)),
+    }]
 }
 
 pub fn ended(status: EndStatus) -> EventKind {

@@ -6,17 +6,20 @@
 use std::fs;
 use std::path::PathBuf;
 
-use switchyard_archive_conformance::fixtures::{every_kind, every_operation, every_wait, later_acceptances};
+use switchyard_archive_conformance::fixtures::{
+    every_kind, every_operation, every_wait, later_acceptances, later_closings,
+};
 use switchyard_core::run::EventKind;
 
-const NEWEST: &str = "events.0004.jsonl";
+const NEWEST: &str = "events.0005.jsonl";
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
 fn today() -> Vec<EventKind> {
-    every_kind().into_iter().chain(every_wait()).chain(later_acceptances()).chain(every_operation()).collect()
+    let kinds = every_kind().into_iter().chain(every_wait()).chain(later_acceptances());
+    kinds.chain(every_operation()).chain(later_closings()).collect()
 }
 
 #[test]

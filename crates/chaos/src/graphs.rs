@@ -36,8 +36,8 @@ fn name(i: usize) -> String {
 }
 
 fn node(random: &mut StdRng, effects: &str) -> Value {
-    let kinds: [fn(&mut StdRng, &str) -> Value; 8] =
-        [plain, plain, shaky, nap, compute, question, each, doomed_but_ignored];
+    let kinds: [fn(&mut StdRng, &str) -> Value; 9] =
+        [plain, plain, shaky, nap, compute, question, each, doomed_but_ignored, forgettable];
     let kind = kinds.choose(random).unwrap_or(&kinds[0]);
     kind(random, effects)
 }
@@ -88,4 +88,14 @@ fn each(random: &mut StdRng, effects: &str) -> Value {
 
 fn doomed_but_ignored(_: &mut StdRng, _: &str) -> Value {
     json!({ "type": "function", "function": "fail", "input": { "retryable": false }, "on_error": "continue" })
+}
+
+/// For the worker that forgets some of its tasks: so many attempts that none of them is likely to be the last.
+fn forgettable(_: &mut StdRng, _: &str) -> Value {
+    json!({
+        "type": "function",
+        "function": "anything",
+        "timeout": "2s",
+        "retry": { "max_attempts": 20, "backoff": "fixed", "initial": "50ms", "jitter": false },
+    })
 }

@@ -13,6 +13,7 @@ mod load;
 mod process;
 mod proxy;
 mod report;
+mod worker;
 mod yard;
 
 use std::path::PathBuf;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use rand::RngExt;
 use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 use switchyard_core::RunId;
@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::graphs;
+use crate::worker::Worker;
 
 /// How long one request may take. Whoever waits longer has not been promised anything.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
@@ -32,6 +33,7 @@ pub(crate) struct Load {
     enough: CancellationToken,
     stop: CancellationToken,
     user: JoinHandle<Submitted>,
+    worker: JoinHandle<()>,
 }
 
 struct User {
@@ -43,11 +45,17 @@ struct User {
 }
 
 impl Load {
-    pub(crate) fn start(random: StdRng, addresses: Vec<String>, effects: String) -> Self {
+    pub(crate) fn start(mut random: StdRng, addresses: Vec<String>, effects: String) -> Self {
         let (enough, stop) = (CancellationToken::new(), CancellationToken::new());
         let http = Client::builder().timeout(REQUEST_TIME_MAX).build().unwrap_or_default();
+        let worker = Worker {
+            random: StdRng::from_rng(&mut random),
+            http: http.clone(),
+            addresses: addresses.clone(),
+        };
+        let worker = tokio::spawn(worker.work_until(stop.clone()));
         let user = User { random, http, addresses, effects, submitted: Submitted::default() };
-        Self { user: tokio::spawn(user.act_until(enough.clone(), stop.clone())), enough, stop }
+        Self { user: tokio::spawn(user.act_until(enough.clone(), stop.clone())), worker, enough, stop }
     }
 
     /// From now on the user only answers what is asked.
@@ -57,6 +65,7 @@ impl Load {
 
     pub(crate) async fn stop(self) -> anyhow::Result<Submitted> {
         self.stop.cancel();
+        self.worker.await?;
         Ok(self.user.await?)
     }
 }

@@ -54,7 +54,7 @@ pub(crate) trait Place: Send + Sync {
     async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure>;
 
     async fn submit(&self, wanted: &Wanted) -> Result<Taken, Failure>;
-    async fn cancel(&self, run: RunId, reason: &str, compensate: bool) -> Result<RunAt, Failure>;
+    async fn cancel(&self, run: RunId, reason: &str, compensate: bool, now: bool) -> Result<RunAt, Failure>;
     async fn pause(&self, run: RunId) -> Result<RunAt, Failure>;
     async fn resume(&self, run: RunId) -> Result<RunAt, Failure>;
     async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Failure>;

@@ -35,7 +35,12 @@ fn options(settings: &Settings) -> Result<Options, Failure> {
 
 pub(crate) fn limits(settings: &Settings) -> Limits {
     let deliveries_max = u32::try_from(settings.worker_deliveries.get()).unwrap_or(u32::MAX);
-    Limits { deliveries_max, ..Limits::default() }
+    Limits {
+        deliveries_max,
+        attempt_default: settings.message_lock.0,
+        stop_grace: settings.runs_stop_grace,
+        ..Limits::default()
+    }
 }
 
 /// Takes a folder that must be there: what is asked about can only be in one that was used before.

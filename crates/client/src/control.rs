@@ -22,9 +22,16 @@ pub struct Fork {
 }
 
 impl Client {
-    /// Cancels a run. `by` and the reason are for its history.
-    pub async fn cancel(&self, run: RunId, by: &str, reason: &str, compensate: bool) -> Result<RunAt, Error> {
-        let body = json!({ "by": by, "reason": reason, "compensate": compensate });
+    /// Cancels a run. `by` and the reason are for its history. With `now`, what workers hold of it is ended at once.
+    pub async fn cancel(
+        &self,
+        run: RunId,
+        by: &str,
+        reason: &str,
+        compensate: bool,
+        now: bool,
+    ) -> Result<RunAt, Error> {
+        let body = json!({ "by": by, "reason": reason, "compensate": compensate, "now": now });
         self.command(run, "cancel", &body).await
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchyard_core::Hash;
-use switchyard_core::ir::{Ir, Join, Node, NodeIx, OnError, Role};
+use switchyard_core::ir::{AttemptLimit, Ir, Join, Node, NodeIx, OnError, Role};
 use switchyard_core::retry::RetryPolicy;
 
 use crate::bundle::{self, Loader};
@@ -218,7 +218,9 @@ impl Building<'_> {
             let role = Role::Compensation { of: NodeIx(index as u32) };
             let queue = policy::queue(&compensate.kind);
             let priority = compensate.common.priority.unwrap_or(policy::PRIORITY_DEFAULT);
-            let ix = push(ir, hidden_node(&format!("{id}/compensate"), role, queue, priority, retry));
+            let limit = policy::limit(&compensate.kind, compensate.common.timeout);
+            let hidden = hidden_node(&format!("{id}/compensate"), role, queue, priority, retry);
+            let ix = push(ir, Node { limit, ..hidden });
             ir.nodes[index].compensation = Some(ix);
         }
         if self.output.is_some() {
@@ -243,7 +245,8 @@ fn step_node(id: &str, spec: &NodeSpec, retry: RetryPolicy) -> Node {
         JoinSpec::All => Join::All,
         JoinSpec::Any => Join::Any,
     };
-    Node { join, ..hidden_node(id, Role::Step, policy::queue(&spec.kind), priority, retry) }
+    let limit = policy::limit(&spec.kind, spec.common.timeout);
+    Node { join, limit, ..hidden_node(id, Role::Step, policy::queue(&spec.kind), priority, retry) }
 }
 
 fn hidden_node(id: &str, role: Role, queue: Arc<str>, priority: u8, retry: RetryPolicy) -> Node {
@@ -257,6 +260,7 @@ fn hidden_node(id: &str, role: Role, queue: Arc<str>, priority: u8, retry: Retry
         dependents: Vec::new(),
         reads: Vec::new(),
         retry,
+        limit: AttemptLimit::Unlimited,
         on_error: OnError::Fail,
         compensation: None,
         fingerprint: 0,

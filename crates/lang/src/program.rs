@@ -37,7 +37,7 @@ pub struct CompiledNode {
     pub when: Option<Expr>,
     /// For `map` rendered once an item (with `item`, `index`), for `loop` once an iteration (`last`, `iteration`).
     pub input: Option<Template>,
-    /// How long one attempt may take; for `wait` and `hitl`, how long to wait.
+    /// As the author wrote it: how long to wait, for nodes that wait. The limit of an attempt is in the IR.
     pub timeout: Option<Duration>,
     pub cache: Option<CompiledCache>,
 }

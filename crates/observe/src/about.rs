@@ -44,7 +44,7 @@ metrics! {
     QUEUE_DEPTH = Gauge "queue_depth" ["queue", "priority"] "Steps that wait for a worker";
     TIMERS = Gauge "timers" [] "Timers that are set";
     TIMERS_FIRED = Counter "timers_fired" [] "Timers that came due";
-    LEASES_RECLAIMED = Counter "leases_reclaimed" [] "Claims taken back from workers that were silent too long";
+    LEASES_RECLAIMED = Counter "leases_reclaimed" [] "Claims taken back from workers that were silent too long, or whose attempt took too long";
     CONSUMER_SCANS = Counter "consumer_scans" [] "Passes in which members of the group were compared with living workers";
     GHOSTS_FOUND = Counter "ghost_consumers_found" [] "Members of the group without a worker, each time that one was seen";
     GHOSTS_DELETED = Counter "ghost_consumers_deleted" [] "Ghosts that were taken out of the group of a stream";

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use crate::kinds::Services;
 use crate::{Busy, Engine, EngineError, Handlers, WorkerPool, WorkerSettings, duties};
 
-/// How often claims of workers that may have gone silent are looked through.
-const RECLAIM_EVERY: Duration = Duration::from_secs(5);
+/// How often leases and limits of claims are looked through: an attempt is that much longer than its limit at most.
+const RECLAIM_EVERY: Duration = Duration::from_secs(1);
 
 /// How often what is no longer kept is removed.
 const RETAIN_EVERY: Duration = Duration::from_secs(600);

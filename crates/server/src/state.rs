@@ -10,14 +10,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::Access;
 use crate::limits::Limits;
-use crate::routes::tasks::HeldTasks;
 
 /// Cloning is cheap: one for each request.
 #[derive(Clone, Debug)]
 pub struct ServerState {
     pub(crate) engine: Engine,
     pub(crate) services: Arc<Services>,
-    pub(crate) held: Arc<HeldTasks>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) access: Access,
     pub(crate) limits: Limits,
@@ -37,7 +35,6 @@ impl ServerState {
         Self {
             engine,
             services,
-            held: Arc::default(),
             metrics,
             access,
             limits: Limits::default(),

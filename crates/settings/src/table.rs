@@ -240,6 +240,15 @@ settings! {
         max: Some("1d")
     };
 
+    /// How long workers have to stop what they hold of a run that is cancelled or past its deadline. What has not stopped by
+    /// then is ended, and what its worker says later does not count; `0s`: at once.
+    runs_stop_grace: Duration = {
+        key: "runs.stop_grace",
+        env: "SWITCHYARD_RUNS_STOP_GRACE",
+        default: Some("30s"),
+        max: Some("1d")
+    };
+
     /// Let `command` nodes run programs on this machine.
     allow_commands: bool = {
         key: "worker.allow_commands",
@@ -265,10 +274,11 @@ settings! {
         env: "SWITCHYARD_ENVOY_QUIT_URL"
     };
 
-    /// How long a task that was read from a stream counts as worked on, if nothing else is heard of it. Beyond that it is
-    /// reported as pending for long.
+    /// How long an attempt of a `function` node may take that has no `timeout` of its own. Beyond that it has failed with
+    /// code `timeout`, whichever worker holds it; heartbeats do not extend it.
     ///
-    /// Workers of Switchyard send heartbeats (`worker.lease`), which come and go much faster.
+    /// An entry of a stream that is pending for longer is reported. `api`, `worker` and `up` processes that share a Redis
+    /// should be told the same.
     message_lock: Seconds = {
         key: "consumers.message_lock",
         env: "MESSAGE_LOCK_DURATION",

@@ -85,7 +85,7 @@ async fn a_run_that_leaves_the_line_lets_nobody_past(place: &Place) {
     let first = place.start_as(accepted.clone()).await;
     let second = place.start_as(accepted.clone()).await;
     let third = place.start_as(accepted).await;
-    let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: true };
+    let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: true, now: false };
     place.command(second, cancel).await.expect("cancelled");
     place.ended(second, RunStatus::Cancelled).await;
     assert_eq!(place.state(third).await.status(), RunStatus::Queued);

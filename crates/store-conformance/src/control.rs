@@ -38,7 +38,7 @@ async fn a_paused_run_hands_nothing_out(place: &Place) {
 async fn a_cancelled_run_stops_what_runs(place: &Place) {
     let run = place.start(&Sketch::new().node("a", &[]).node("b", &[]).node("c", &["a"])).await;
     let held = place.claim_node("a").await;
-    let cancel = Command::Cancel { by: "me".into(), reason: "enough".into(), compensate: true };
+    let cancel = Command::Cancel { by: "me".into(), reason: "enough".into(), compensate: true, now: false };
     place.command(run, cancel).await.expect("cancelled");
     place.nothing_to_claim().await;
     let standing = place.hot.heartbeat(&[claim_of(&held)], None).await.expect("answered");

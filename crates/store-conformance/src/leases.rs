@@ -1,12 +1,13 @@
-//! Claims last as long as somebody keeps them alive.
+//! Claims last as long as their workers keep them alive, and no longer than an attempt may take.
 
 use std::time::Duration;
 
-use switchyard_core::Payload;
+use switchyard_core::ir::AttemptLimit;
 use switchyard_core::ir::sketch::Sketch;
-use switchyard_core::run::{RunStatus, Settled, TaskOutcome};
-use switchyard_core::yard::{Lane, Standing};
-use switchyard_store::Clock;
+use switchyard_core::run::{ClaimRef, Event, NodeState, Refusal, Run, RunStatus, Settled, Task, TaskOutcome};
+use switchyard_core::yard::{Command, Lane, Limits, Standing, Want};
+use switchyard_core::{Payload, RunId, Timestamp};
+use switchyard_store::{Clock, StoreError};
 
 use crate::place::{LEASE, claim_of};
 use crate::{Backend, Place};
@@ -15,6 +16,16 @@ pub async fn all(backend: &dyn Backend) {
     a_silent_worker_loses_its_claim(&backend.open().await).await;
     a_heartbeat_keeps_a_claim(&backend.open().await).await;
     a_node_that_takes_its_workers_down_is_stopped(&backend.open().await).await;
+    a_heartbeat_does_not_move_the_limit_of_an_attempt(&backend.open().await).await;
+    a_silent_worker_is_held_to_the_limit(&backend.open().await).await;
+    a_claim_without_a_lease_has_its_limit_all_the_same(&backend.open().await).await;
+    a_lease_that_ends_before_the_limit_is_a_lost_delivery(&backend.open().await).await;
+    an_attempt_that_took_too_long_is_retried_by_the_nodes_policy(&backend.open().await).await;
+    a_limit_counts_anew_after_a_restart(&backend.open().await).await;
+    what_a_claim_was_handed_can_be_read_again(&backend.open().await).await;
+    a_worker_that_ignores_stop_is_not_waited_for(&backend.open().await).await;
+    a_run_that_is_cancelled_now_ends_at_once(&backend.open().await).await;
+    a_run_that_is_being_closed_can_be_hurried(&backend.open().await).await;
     queues_can_be_counted(&backend.open().await).await;
 }
 
@@ -62,6 +73,170 @@ async fn a_node_that_takes_its_workers_down_is_stopped(place: &Place) {
     place.ended(run, RunStatus::Failed).await;
     let record = place.archive.run(run).await.expect("answered").expect("archived");
     assert_eq!(&*record.error.expect("an error").code, "poisoned");
+}
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// One node whose attempts may take this long, and which is tried so often.
+fn limited(limit: Duration, max_attempts: u32) -> Sketch {
+    Sketch::chain(1).with(|node| (node.limit, node.max_attempts) = (AttemptLimit::Own(limit), max_attempts))
+}
+
+async fn later(place: &Place, by: Duration) -> usize {
+    place.clock.advance(by);
+    place.hot.reclaim().await.expect("answered")
+}
+
+async fn failed_with(place: &Place, run: RunId, code: &str) {
+    place.ended(run, RunStatus::Failed).await;
+    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    assert_eq!(&*record.error.expect("an error").code, code);
+}
+
+async fn a_heartbeat_does_not_move_the_limit_of_an_attempt(place: &Place) {
+    let run = place.start(&limited(2 * LEASE, 1)).await;
+    let held = place.claim_node("n0").await;
+    for _ in 0..3 {
+        assert_eq!(later(place, LIMIT - Duration::from_secs(1)).await, 0);
+        let standing = place.hot.heartbeat(&[claim_of(&held)], Some(10 * LEASE)).await.expect("answered");
+        assert_eq!(standing, [Standing::Held]);
+    }
+    assert_eq!(later(place, Duration::from_secs(3)).await, 1, "a minute is over");
+    assert_eq!(place.settle(&held, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
+    failed_with(place, run, "timeout").await;
+}
+
+async fn a_silent_worker_is_held_to_the_limit(place: &Place) {
+    let run = place.start(&limited(LIMIT, 1)).await;
+    let held = place.claim_node("n0").await;
+    let limit = held.limit.expect("it is told its limit");
+    assert_eq!((limit.lasts, limit.ends), (LIMIT, place.clock.now().plus(LIMIT)));
+    assert_eq!(later(place, LIMIT - Duration::from_millis(1)).await, 0);
+    assert_eq!(later(place, Duration::from_millis(1)).await, 1, "before its lease ran out");
+    failed_with(place, run, "timeout").await;
+    assert_eq!(later(place, LEASE).await, 0, "nothing is left to take back");
+}
+
+async fn a_claim_without_a_lease_has_its_limit_all_the_same(place: &Place) {
+    let run = place.start(&limited(LIMIT, 1)).await;
+    let want = Want { lease: None, ..place.want(1) };
+    let task = place.hot.step(Vec::new(), &want).await.expect("claimed").1.remove(0);
+    let standing = place.hot.heartbeat(&[claim_of(&task)], None).await.expect("answered");
+    assert_eq!(standing, [Standing::Held]);
+    assert_eq!(later(place, LIMIT).await, 1);
+    failed_with(place, run, "timeout").await;
+}
+
+async fn a_lease_that_ends_before_the_limit_is_a_lost_delivery(place: &Place) {
+    place.start(&limited(2 * LEASE, 1)).await;
+    let lost = place.claim_node("n0").await;
+    // Both have passed by now: the lease was first.
+    assert_eq!(later(place, 3 * LEASE).await, 1);
+    let again = place.claim_node("n0").await;
+    assert_eq!((again.attempt, again.claim), (lost.attempt, lost.claim + 1));
+    assert_eq!(again.limit.expect("a limit").ends, place.clock.now().plus(2 * LEASE), "its own");
+}
+
+async fn an_attempt_that_took_too_long_is_retried_by_the_nodes_policy(place: &Place) {
+    let run = place.start(&limited(LIMIT, 2)).await;
+    let first = place.claim_node("n0").await;
+    assert_eq!(later(place, LIMIT).await, 1);
+    let state = place.state(run).await;
+    let node = &state.nodes[0];
+    assert_eq!((node.state, &*node.error.as_ref().expect("an error").code), (NodeState::Waiting, "timeout"));
+    place.nothing_to_claim().await;
+    place.clock.advance(Duration::from_secs(1));
+    assert_eq!(place.hot.fire_timers().await.expect("answered").0, 1);
+    let second = place.claim_node("n0").await;
+    assert_eq!((second.attempt, second.claim), (2, 2));
+    assert_eq!(place.settle(&first, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
+    assert_eq!(later(place, LIMIT).await, 1);
+    failed_with(place, run, "timeout").await;
+}
+
+/// Whoever held it is gone with the store; its successor has a whole attempt.
+async fn a_limit_counts_anew_after_a_restart(place: &Place) {
+    let sketch = limited(LIMIT, 1);
+    let run = place.start(&sketch).await;
+    place.claim_node("n0").await;
+    let ir = sketch.ir();
+    let history = place.events(run).await;
+    let other = place.fresh_run();
+    let moved: Vec<_> = history.into_iter().map(|event| Event { run: other, ..event }).collect();
+    let lost = Run::replay(&moved, &|_| Some(ir.clone())).expect("a whole history");
+    place.archive.append(moved).await.expect("archived");
+    place.hot.restore(vec![lost]).await.expect("restored");
+    place.clock.advance(Duration::from_secs(5));
+    let again = place.claim_node("n0").await;
+    assert_eq!((again.run, again.claim), (other, 2));
+    assert_eq!(later(place, LIMIT - Duration::from_secs(5)).await, 1, "the claim of the first run");
+    assert_eq!(later(place, Duration::from_secs(5)).await, 1);
+    failed_with(place, other, "timeout").await;
+}
+
+async fn what_a_claim_was_handed_can_be_read_again(place: &Place) {
+    let sketch = Sketch::chain(2).with(|node| node.limit = AttemptLimit::Default);
+    place.start(&sketch).await;
+    let first = place.claim_node("n0").await;
+    let output = Payload::from_value(&serde_json::json!({ "n": 7 }));
+    assert_eq!(place.settle(&first, TaskOutcome::Succeeded(output)).await, Settled::Applied);
+    place.clock.advance(Duration::from_secs(1));
+    let held = place.claim_node("n1").await;
+    let again = place.hot.held_task(&claim_of(&held)).await.expect("answered").expect("it is held");
+    let kept = |task: &Task| Task { queued_at: Timestamp::default(), ..task.clone() };
+    assert_eq!(format!("{:?}", kept(&again)), format!("{:?}", kept(&held)));
+    assert_eq!(again.limit.expect("a limit").lasts, Limits::default().attempt_default);
+    assert!(place.hot.held_task(&claim_of(&first)).await.expect("answered").is_none(), "it was settled");
+    let never = ClaimRef { claim: 9, ..claim_of(&held) };
+    assert!(place.hot.held_task(&never).await.expect("answered").is_none());
+    place.succeed(&held).await;
+    assert!(place.hot.held_task(&claim_of(&held)).await.expect("answered").is_none(), "its run has ended");
+}
+
+fn cancel(now: bool) -> Command {
+    Command::Cancel { by: "me".into(), reason: "".into(), compensate: true, now }
+}
+
+async fn a_worker_that_ignores_stop_is_not_waited_for(place: &Place) {
+    let run = place.start(&Sketch::chain(1)).await;
+    let held = place.claim_node("n0").await;
+    place.command(run, cancel(false)).await.expect("cancelled");
+    let grace = Limits::default().stop_grace;
+    place.clock.advance(grace - Duration::from_secs(1));
+    assert_eq!(place.hot.fire_timers().await.expect("answered").0, 0);
+    let standing = place.hot.heartbeat(&[claim_of(&held)], Some(10 * LEASE)).await.expect("answered");
+    assert_eq!(standing, [Standing::Stop]);
+    place.clock.advance(Duration::from_secs(1));
+    assert_eq!(place.hot.fire_timers().await.expect("answered"), (1, None));
+    place.ended(run, RunStatus::Cancelled).await;
+    assert_eq!(place.settle(&held, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
+    assert_eq!(later(place, 20 * LEASE).await, 0, "its lease went with it");
+}
+
+async fn a_run_that_is_cancelled_now_ends_at_once(place: &Place) {
+    let sketch = Sketch::new().node("a", &[]).with(|a| a.compensated = true).node("b", &["a"]);
+    let run = place.start(&sketch).await;
+    place.pass("a").await;
+    let held = place.claim_node("b").await;
+    place.command(run, cancel(true)).await.expect("cancelled");
+    assert_eq!(place.hot.heartbeat(&[claim_of(&held)], None).await.expect("answered"), [Standing::Lost]);
+    assert_ne!(place.settle(&held, TaskOutcome::Succeeded(Payload::null())).await, Settled::Applied);
+    // What had succeeded is undone all the same.
+    place.pass("a/compensate").await;
+    place.ended(run, RunStatus::Cancelled).await;
+    assert_eq!(later(place, 20 * LEASE).await, 0);
+}
+
+async fn a_run_that_is_being_closed_can_be_hurried(place: &Place) {
+    let run = place.start(&Sketch::chain(1)).await;
+    let held = place.claim_node("n0").await;
+    place.command(run, cancel(false)).await.expect("cancelled");
+    let twice = place.command(run, cancel(false)).await;
+    let status = RunStatus::Closing;
+    assert_eq!(twice, Err(StoreError::Refused(Refusal::WrongStatus { status, verb: "cancelled" })));
+    place.command(run, cancel(true)).await.expect("ended");
+    place.ended(run, RunStatus::Cancelled).await;
+    assert_eq!(place.settle(&held, TaskOutcome::Cancelled).await, Settled::Stale);
 }
 
 async fn queues_can_be_counted(place: &Place) {

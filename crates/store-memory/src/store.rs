@@ -149,6 +149,11 @@ impl HotStore for MemoryStore {
         let _ = woken.await;
     }
 
+    async fn held_task(&self, claim: &ClaimRef) -> Result<Option<Task>, StoreError> {
+        self.check()?;
+        Ok(self.yard.lock().held_task(claim))
+    }
+
     async fn heartbeat(
         &self,
         claims: &[ClaimRef],

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::Cmd;
@@ -12,6 +13,7 @@ use switchyard_store::StoreError;
 
 use crate::client::Client;
 use crate::keys::Keys;
+use crate::moments::in_ms;
 use crate::record::json;
 use crate::scripts;
 
@@ -44,6 +46,8 @@ pub(crate) struct Place {
     pub(crate) stream: String,
     pub(crate) reads: String,
     pub(crate) needs: String,
+    /// How long an attempt may take, in ms; empty for no limit.
+    pub(crate) limit: String,
 }
 
 #[derive(Debug)]
@@ -51,17 +55,19 @@ pub(crate) struct Graphs {
     known: Mutex<HashMap<Hash, Arc<Graph>>>,
     client: Client,
     keys: Keys,
+    /// How long an attempt may take where a graph leaves that to the settings.
+    attempt_default: Duration,
 }
 
 impl Graphs {
-    pub(crate) fn new(client: Client, keys: Keys) -> Self {
-        Self { known: Mutex::new(HashMap::new()), client, keys }
+    pub(crate) fn new(client: Client, keys: Keys, attempt_default: Duration) -> Self {
+        Self { known: Mutex::new(HashMap::new()), client, keys, attempt_default }
     }
 
     /// Makes a graph known, to every process. `time` is what scripts are told.
     pub(crate) async fn learn(&self, ir: Arc<Ir>, time: String) -> Result<(), StoreError> {
         if !self.known.lock().contains_key(&ir.hash) {
-            self.keep(Graph::new(ir.clone(), &self.keys)?);
+            self.keep(Graph::new(ir.clone(), &self.keys, self.attempt_default)?);
         }
         self.publish(&ir, time).await
     }
@@ -101,7 +107,7 @@ impl Graphs {
         let Some(text) = text else { return Ok(None) };
         let ir = Ir::from_json(&text)
             .map_err(|error| StoreError::Corrupt(format!("graph {definition} in Redis: {error}")))?;
-        Ok(Some(self.keep(Graph::new(Arc::new(ir), &self.keys)?)))
+        Ok(Some(self.keep(Graph::new(Arc::new(ir), &self.keys, self.attempt_default)?)))
     }
 
     pub(crate) async fn get(&self, definition: Hash) -> Result<Arc<Graph>, StoreError> {
@@ -111,12 +117,13 @@ impl Graphs {
 }
 
 impl Graph {
-    fn new(ir: Arc<Ir>, keys: &Keys) -> Result<Self, StoreError> {
+    fn new(ir: Arc<Ir>, keys: &Keys, attempt_default: Duration) -> Result<Self, StoreError> {
         // Scripts take lists of ids apart at blanks.
         if let Some(node) = ir.nodes.iter().find(|node| node.id.contains(char::is_whitespace)) {
             return Err(StoreError::Corrupt(format!("the id of node `{}` has a blank in it", node.id)));
         }
-        let places = ir.indices().map(|ix| Place::new(&ir, ix, keys)).collect::<Result<_, _>>()?;
+        let place = |ix| Place::new(&ir, ix, keys, attempt_default);
+        let places = ir.indices().map(place).collect::<Result<_, _>>()?;
         let result = ir.output.or(match ir.sinks[..] {
             [only] => Some(only),
             _ => None,
@@ -133,13 +140,14 @@ impl Graph {
     pub(crate) fn write_place(&self, ix: NodeIx, ending: Ending, call: &mut Cmd) {
         let (node, place) = (self.ir.node(ix), self.place(ix));
         call.arg(&*node.id).arg(&place.name).arg(&self.hash).arg(&place.stream).arg(&place.reads);
-        call.arg(&place.needs).arg(&*self.result);
+        call.arg(&place.needs).arg(&place.limit).arg(&*self.result);
         match self.ir.output.filter(|_| node.role == Role::Step) {
             Some(last) => {
                 let place = self.place(last);
                 call.arg(&*self.ir.node(last).id).arg(&place.stream).arg(&place.reads).arg(&place.needs);
+                call.arg(&place.limit);
             }
-            None => drop(call.arg("").arg("").arg("").arg("")),
+            None => drop(call.arg("").arg("").arg("").arg("").arg("")),
         }
         let leads_on = node.role == Role::Step && ending != Ending::HandedBack;
         let edges: &[_] = if leads_on { &node.dependents } else { &[] };
@@ -149,13 +157,13 @@ impl Graph {
             let (to, place) = (self.ir.node(edge.to), self.place(edge.to));
             let fires = ending == Ending::Succeeded && edge.on == EdgeOn::Success;
             call.arg(&*to.id).arg(flag(fires)).arg(flag(to.join == Join::Any));
-            call.arg(&place.needs).arg(&place.stream).arg(&place.reads);
+            call.arg(&place.needs).arg(&place.stream).arg(&place.reads).arg(&place.limit);
         }
     }
 }
 
 impl Place {
-    fn new(ir: &Ir, ix: NodeIx, keys: &Keys) -> Result<Self, StoreError> {
+    fn new(ir: &Ir, ix: NodeIx, keys: &Keys, attempt_default: Duration) -> Result<Self, StoreError> {
         let node = ir.node(ix);
         let reads: Vec<&str> = node.reads.iter().map(|read| &*ir.node(*read).id).collect();
         Ok(Self {
@@ -163,6 +171,7 @@ impl Place {
             stream: keys.tasks(&node.queue, band(node.priority)),
             reads: reads.join(" "),
             needs: node.needs.to_string(),
+            limit: in_ms(node.limit.or_default(attempt_default)),
         })
     }
 }

@@ -26,7 +26,7 @@ impl RedisStore {
         }
     }
 
-    /// Takes back claims whose worker has been silent too long. How many.
+    /// Takes back claims whose worker has been silent too long, and fails attempts that took too long. How many.
     pub(crate) async fn reclaim_due(&self) -> Result<usize, StoreError> {
         let mut reclaimed = 0;
         loop {
@@ -109,7 +109,7 @@ fn run_of(member: &str) -> Option<RunId> {
     member.split(' ').next()?.parse().ok()
 }
 
-/// As scripts are told how long a claim lasts.
-pub(crate) fn in_ms(lease: Option<Duration>) -> String {
-    lease.map_or_else(String::new, |lease| lease.as_millis().to_string())
+/// As scripts are told how long a claim or an attempt lasts.
+pub(crate) fn in_ms(lasts: Option<Duration>) -> String {
+    lasts.map_or_else(String::new, |lasts| lasts.as_millis().to_string())
 }

@@ -22,6 +22,7 @@ const INCLUDES: &[(&str, &str)] = &[
     ("queues", include_str!("scripts/includes/queues.lua")),
     ("runs", include_str!("scripts/includes/runs.lua")),
     ("settle", include_str!("scripts/includes/settle.lua")),
+    ("task", include_str!("scripts/includes/task.lua")),
 ];
 
 impl Script {
@@ -66,6 +67,7 @@ scripts! {
     reads DUE = "due";
     writes FORGET = "forget";
     writes HEARTBEAT = "heartbeat";
+    reads HELD = "held";
     writes LEAVE = "leave";
     reads LOAD = "load";
     writes LOST = "lost";

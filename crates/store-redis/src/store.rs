@@ -121,7 +121,7 @@ impl RedisStore {
         let waiters = Arc::new(Waiters::default());
         let listener = Listener::new(client.clone(), keys.clone(), archive.clone(), waiters.clone());
         let store = Self {
-            graphs: Graphs::new(client.clone(), keys.clone()),
+            graphs: Graphs::new(client.clone(), keys.clone(), settings.limits.attempt_default),
             listening: tokio::spawn(listener.listen_forever()).abort_handle(),
             name: format!("{:016x}", rand::random::<u64>()),
             mover_mark: Mutex::default(),
@@ -218,6 +218,10 @@ impl HotStore for RedisStore {
 
     async fn work_ready(&self, want: &Want) {
         self.wait_for_work(want).await;
+    }
+
+    async fn held_task(&self, claim: &ClaimRef) -> Result<Option<Task>, StoreError> {
+        self.read_held(claim).await
     }
 
     async fn heartbeat(

@@ -3,12 +3,16 @@
 use std::str::FromStr;
 
 use redis::{FromRedisValue, Value};
-use switchyard_core::run::{Reading, Task, Waiting};
-use switchyard_core::{Hash, Payload, Timestamp};
+use switchyard_core::run::{ClaimRef, Reading, Task, TimeLimit, Waiting};
+use switchyard_core::{Hash, Payload, RunId, Timestamp};
 use switchyard_store::StoreError;
 
 use crate::record::state_of;
+use crate::scripts;
 use crate::store::RedisStore;
+
+/// How often a run is looked at again whose graph changes meanwhile.
+const LOOKS_MAX: usize = 10;
 
 impl RedisStore {
     pub(crate) async fn read_task(&self, mut fields: Reply) -> Result<Task, StoreError> {
@@ -16,14 +20,21 @@ impl RedisStore {
         let mut head = Head(head.split(' '));
         let (run, node) = (head.next()?, head.word()?);
         let (claim, attempt) = (head.next()?, head.next()?);
-        let definition: Hash = format!("sha256:{}", head.word()?).parse().map_err(unreadable)?;
+        let definition = definition_from(head.word()?)?;
         let run_attempt = head.next()?;
-        let started_at = Timestamp::from_millis(head.next::<i64>()? + head.next::<i64>()?);
+        let accepted_at = head.next::<i64>()?;
+        let started_at = Timestamp::from_millis(accepted_at + head.next::<i64>()?);
         let (depth, skip, rounds) = (head.next()?, head.next::<u8>()? == 1, head.next()?);
         let queued_at = Timestamp::from_millis(head.next()?);
+        let limit_ends = match head.word()? {
+            "-" => None,
+            since => Some(Timestamp::from_millis(accepted_at + since.parse::<i64>().map_err(unreadable)?)),
+        };
         let graph = self.graphs.get(definition).await?;
         self.remember(run, definition);
         let ix = graph.ir.find(node).ok_or_else(|| unreadable("a node that its graph does not have"))?;
+        let lasts = graph.ir.node(ix).limit.or_default(self.limits.attempt_default);
+        let limit = lasts.zip(limit_ends).map(|(lasts, ends)| TimeLimit { lasts, ends });
         let (input, trace) = (fields.payload()?, fields.json()?);
         let children = match fields.json::<Waiting>()? {
             Some(Waiting::Gathered(children)) => Some(children),
@@ -57,8 +68,60 @@ impl RedisStore {
             reads,
             rounds,
             children,
+            limit,
         })
     }
+
+    /// The task of a claim that counts.
+    pub(crate) async fn read_held(&self, claim: &ClaimRef) -> Result<Option<Task>, StoreError> {
+        let mut on = self.on.lock().get(&claim.run).copied();
+        for _ in 0..LOOKS_MAX {
+            let Some(definition) = (match on {
+                Some(definition) => Some(definition),
+                None => self.definition_of(claim.run).await?,
+            }) else {
+                return Ok(None);
+            };
+            let graph = self.graphs.get(definition).await?;
+            let Some(ix) = graph.ir.find(&claim.node) else {
+                // A graph that was remembered may be an older one.
+                let current = self.definition_of(claim.run).await?;
+                if current == Some(definition) {
+                    return Ok(None);
+                }
+                on = current;
+                continue;
+            };
+            let place = graph.place(ix);
+            let keys = [self.keys.run(claim.run), self.keys.dag(claim.run), self.keys.context(claim.run)];
+            let args = [
+                self.keys.begin(),
+                &claim.run.to_string(),
+                &claim.node,
+                &claim.claim.to_string(),
+                &graph.hash,
+                &place.reads,
+                &place.needs,
+            ];
+            let mut answer = Reply::new(self.client.run(&scripts::HELD, &keys, &args).await?);
+            match &*answer.text()? {
+                "held" => return self.read_task(Reply::new(answer.next()?)).await.map(Some),
+                "moved" => on = Some(definition_from(&answer.text()?)?),
+                _ => return Ok(None),
+            }
+        }
+        Err(StoreError::unavailable("the graph of the run changes all the time; try again"))
+    }
+
+    async fn definition_of(&self, run: RunId) -> Result<Option<Hash>, StoreError> {
+        let ask = redis::cmd("HGET").arg(self.keys.run(run)).arg("definition").to_owned();
+        let found: Option<String> = self.client.query(&ask).await?;
+        found.map(|hex| definition_from(&hex)).transpose()
+    }
+}
+
+fn definition_from(hex: &str) -> Result<Hash, StoreError> {
+    format!("sha256:{hex}").parse().map_err(unreadable)
 }
 
 pub(crate) fn unreadable(error: impl std::fmt::Display) -> StoreError {

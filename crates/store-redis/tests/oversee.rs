@@ -140,7 +140,7 @@ fn report(name: &str) -> WorkerReport {
 }
 
 fn cancel() -> Command {
-    Command::Cancel { by: "me".into(), reason: "".into(), compensate: false }
+    Command::Cancel { by: "me".into(), reason: "".into(), compensate: false, now: false }
 }
 
 fn policy() -> CleanupPolicy {

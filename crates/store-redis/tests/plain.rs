@@ -7,6 +7,7 @@ use std::time::Duration;
 use redis::Commands;
 use switchyard_archive::DataFolder;
 use switchyard_core::error::NodeError;
+use switchyard_core::ir::AttemptLimit;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{Accepted, ClaimRef, EventKind, RunStatus, Settled, TaskOutcome};
 use switchyard_core::yard::{Limits, NewRun, Want};
@@ -287,6 +288,36 @@ async fn a_worker_that_asks_for_its_task_holds_a_claim() {
     assert_eq!((settled, place.pending(), place.length()), (Settled::Applied, 0, 0));
     let again = store.settle_claim("s", claim, done()).await.expect("answered");
     assert_eq!(again, Settled::Stale, "its run has ended");
+}
+
+#[tokio::test]
+async fn the_limit_of_an_attempt_counts_from_when_its_worker_asked_for_the_task() {
+    let mut place = Place::new();
+    let store = place.process().await;
+    let limit = Duration::from_secs(20);
+    let sketch = Sketch::chain(1).with(|node| node.limit = AttemptLimit::Own(limit));
+    let run = place.start(&store, &sketch).await;
+    store.take_signals().await.expect("taken");
+    let (entry, ..) = place.read("reader").remove(0);
+    place.clock.advance(limit * 2);
+    assert_eq!(store.reclaim().await, Ok(0), "before that, how long it may keep what it read is what counts");
+    let about = about(run, "n0", Some(&entry));
+    let offered = offer(&store, &about).await;
+    assert!(store.claim_offer("s", &about, &offered, SILENCE, "the task").await.expect("claimed"));
+    let Found::Held { claim, .. } = store.find_node(&about).await.expect("answered") else {
+        panic!("not held")
+    };
+    let claim = ClaimRef { run, node: "n0".into(), claim };
+    place.clock.advance(limit - Duration::from_secs(1));
+    store.heartbeat(std::slice::from_ref(&claim), Some(SILENCE)).await.expect("answered");
+    assert_eq!(store.reclaim().await, Ok(0));
+    place.clock.advance(Duration::from_secs(1));
+    assert_eq!(store.reclaim().await, Ok(1));
+    let late = store.settle_claim("s", claim, done()).await.expect("answered");
+    assert_eq!((late, place.pending(), place.length()), (Settled::Stale, 0, 0));
+    store.archived().await.expect("archived");
+    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    assert_eq!((record.status, &*record.error.expect("an error").code), (RunStatus::Failed, "timeout"));
 }
 
 #[tokio::test]

@@ -55,7 +55,10 @@ pub trait HotStore: Send + Sync + 'static {
     /// Returns when there may be something to claim; early is allowed, late is not.
     async fn work_ready(&self, want: &Want);
 
-    /// Extends the leases of claims, and tells which of them still count.
+    /// The task of a claim that counts, as its holder was handed it; since when it was queued is not known any more.
+    async fn held_task(&self, claim: &ClaimRef) -> Result<Option<Task>, StoreError>;
+
+    /// Extends the leases of claims, and tells which of them still count. The limit of an attempt stays where it is.
     async fn heartbeat(
         &self,
         claims: &[ClaimRef],
@@ -96,7 +99,8 @@ pub trait HotStore: Send + Sync + 'static {
     /// Returns when the next timer may have changed.
     async fn timers_changed(&self);
 
-    /// One pass of the reclaim duty: takes back claims whose lease ran out. How many.
+    /// One pass of the reclaim duty: takes back claims whose lease ran out, and fails attempts that took longer than
+    /// their limit. How many of both.
     async fn reclaim(&self) -> Result<usize, StoreError>;
 
     /// Whether a run is under way. One that is not has its end in the archive by the time of the answer.

@@ -109,6 +109,8 @@ async fn prepare(connection: &mut MultiplexedConnection, begin: &str, tasks: usi
             .arg("0")
             .arg("at")
             .arg("1700000000000")
+            .arg("limit")
+            .arg("1800000")
             .ignore();
     }
     fill.query_async::<()>(connection).await?;

@@ -23,7 +23,7 @@ redis.call('XADD', k .. 'outbox', 'MAXLEN', '~', '1000', '*', 'apart', '1', run 
   event, run .. ' 4 1700000000000 3481600000000000', event, other .. ' 2 1700000000000 3481600000000000', event)
 redis.call('HSET', k .. 'dag:' .. run, 'n0', 'S 1 1 0 1 0 0 5 9 3 0 0')
 redis.call('HSET', k .. 'run:' .. run, 'seq', '4', 'counter', '0', 'phase', 'ended')
-redis.call('HSET', k .. 'dag:' .. other, 'n0', 'R 1 1 0 1 0 1 9 - 0 0 0 1700000000000-0')
+redis.call('HSET', k .. 'dag:' .. other, 'n0', 'R 1 1 0 1 0 1 9 - 0 0 0 1700000000000-0 1800009')
 redis.call('HSET', k .. 'run:' .. other, 'seq', '2', 'counter', '1', 'phase', 'running')
 redis.call('HINCRBY', k .. 'queued', stream, '-1')
 return read[1][2][1][1]

@@ -203,9 +203,9 @@ impl Place for Folder {
         .await
     }
 
-    async fn cancel(&self, run: RunId, reason: &str, compensate: bool) -> Result<RunAt, Failure> {
+    async fn cancel(&self, run: RunId, reason: &str, compensate: bool, now: bool) -> Result<RunAt, Failure> {
         let (id, by) = (ids::operation_id(), settings::user());
-        self.command(run, async |engine| engine.cancel(run, &id, &by, reason, compensate).await).await
+        self.command(run, async |engine| engine.cancel(run, &id, &by, reason, compensate, now).await).await
     }
 
     async fn pause(&self, run: RunId) -> Result<RunAt, Failure> {

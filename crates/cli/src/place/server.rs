@@ -156,8 +156,8 @@ impl Place for Server {
         Ok(Taken { run: run.run_id, before })
     }
 
-    async fn cancel(&self, run: RunId, reason: &str, compensate: bool) -> Result<RunAt, Failure> {
-        Ok(self.client.cancel(run, &settings::user(), reason, compensate).await?)
+    async fn cancel(&self, run: RunId, reason: &str, compensate: bool, now: bool) -> Result<RunAt, Failure> {
+        Ok(self.client.cancel(run, &settings::user(), reason, compensate, now).await?)
     }
 
     async fn pause(&self, run: RunId) -> Result<RunAt, Failure> {

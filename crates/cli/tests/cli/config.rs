@@ -36,6 +36,7 @@ fn every_value_is_shown_with_where_it_came_from() {
         worker.lease  30s  default
         worker.deliveries  10  default
         plain.lease  1m  default
+        runs.stop_grace  30s  default
         worker.allow_commands  false  default
         worker.grace  1m30s  switchyard.toml:5
         worker.envoy_quit_url  -  default

@@ -5,6 +5,7 @@ mod archive_away;
 mod archives;
 mod collector;
 mod kept;
+mod limits;
 mod observed;
 mod redis_away;
 mod yard;

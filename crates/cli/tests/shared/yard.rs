@@ -83,9 +83,7 @@ impl Yard {
         let start = |name, args: &[&str]| start(name, args, settings, redis, postgres);
         first.wait_for("works");
         let api = start("api", &["api", "--listen", "127.0.0.1:0"]);
-        let line = api.wait_for("http://");
-        let address = line.split_once("http://").unwrap().1.split('/').next().unwrap();
-        self.address = format!("http://{address}");
+        self.address = address_of(&api);
         let second = start("worker-2", &["worker", "--slots", "4"]);
         second.wait_for("works");
         self.processes = vec![first, api, second];
@@ -154,6 +152,21 @@ impl Yard {
         self.processes.push(worker);
     }
 
+    /// Where the API is that was started first.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Says where it is.
+    pub(crate) fn start_another_api(&mut self) -> String {
+        let settings: Vec<_> = self.settings.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let args = ["api", "--listen", "127.0.0.1:0"];
+        let api = start("api-2", &args, &settings, &self.redis, &self.postgres);
+        let address = address_of(&api);
+        self.processes.push(api);
+        address
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Response {
         self.get_at(&self.address, path).await
     }
@@ -163,7 +176,11 @@ impl Yard {
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Response {
-        self.http.post(format!("{}{path}", self.address)).json(body).send().await.unwrap()
+        self.post_at(&self.address, path, body).await
+    }
+
+    pub(crate) async fn post_at(&self, address: &str, path: &str, body: &Value) -> Response {
+        self.http.post(format!("{address}{path}")).json(body).send().await.unwrap()
     }
 
     /// Accepts a run of any definition.
@@ -253,11 +270,12 @@ impl Yard {
 
     /// SIGTERM to the process that was started first of those that are left, until it has ended in order.
     pub(crate) fn stop_first(&mut self) {
-        let mut process = self.processes.remove(0);
-        let pid = Pid::from_raw(process.child.id().cast_signed()).unwrap();
-        kill_process(pid, Signal::TERM).unwrap();
-        let status = process.child.wait().unwrap();
-        assert!(status.success(), "{} ended with {status}", process.name);
+        self.processes.remove(0).stop();
+    }
+
+    /// The same to the one that was started last.
+    pub(crate) fn stop_last(&mut self) {
+        self.processes.pop().unwrap().stop();
     }
 
     pub(crate) fn stop_all(&mut self) {
@@ -318,7 +336,19 @@ fn start(
     Running { name, child, said }
 }
 
+fn address_of(api: &Running) -> String {
+    let line = api.wait_for("http://");
+    format!("http://{}", line.split_once("http://").unwrap().1.split('/').next().unwrap())
+}
+
 impl Running {
+    fn stop(mut self) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{} ended with {status}", self.name);
+    }
+
     fn wait_for(&self, words: &str) -> String {
         let mut before = Vec::new();
         loop {

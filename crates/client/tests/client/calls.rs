@@ -58,7 +58,7 @@ async fn the_course_of_a_run_is_changed() {
     );
     let undone = client.undo_patch(run, &listed[0].patch, "ada", true).await.unwrap();
     assert_eq!((undone.patch, undone.version), (None, 3), "a dry run");
-    assert!(client.cancel(run, "ada", "enough", true).await.unwrap().run_id == run);
+    assert!(client.cancel(run, "ada", "enough", true, false).await.unwrap().run_id == run);
     assert_eq!(client.run(run).await.unwrap().status, RunStatus::Cancelled);
     assert_eq!(client.retry(run, "ada").await.unwrap().status, RunStatus::Running);
     let forked = client.fork(run, &Fork { from: "gate".into(), input: None, edits: vec![] }).await.unwrap();

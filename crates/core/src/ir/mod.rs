@@ -91,11 +91,36 @@ pub struct Node {
     /// Nodes whose outputs (or errors) this node's expressions mention.
     pub reads: Vec<NodeIx>,
     pub retry: RetryPolicy,
+    /// How long an attempt may take. Graphs that were stored before there was a limit have none.
+    #[serde(default)]
+    pub limit: AttemptLimit,
     pub on_error: OnError,
     /// The hidden node that undoes this one.
     pub compensation: Option<NodeIx>,
     /// Of everything the author wrote about this node, needs included: a patch must not change a started node.
     pub fingerprint: u64,
+}
+
+/// How long one attempt of a node may take, from its claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AttemptLimit {
+    #[default]
+    Unlimited,
+    /// As long as the store's settings say for handlers outside the graph's control.
+    Default,
+    /// As long as the author says.
+    Own(Duration),
+}
+
+impl AttemptLimit {
+    /// The limit as a duration, with what stands for [`AttemptLimit::Default`].
+    pub fn or_default(self, default: Duration) -> Option<Duration> {
+        match self {
+            Self::Unlimited => None,
+            Self::Default => Some(default),
+            Self::Own(limit) => Some(limit),
+        }
+    }
 }
 
 /// Why a node is in the graph.
@@ -157,10 +182,18 @@ mod tests {
             .with(|a| (a.on_error, a.compensated) = (DrawnOnError::Goto("c".into()), true))
             .node("b", &["a"])
             .node("c", &[])
-            .with(|c| c.any = true);
+            .with(|c| (c.any, c.limit) = (true, AttemptLimit::Own(Duration::from_millis(1_500))));
         let ir = sketch.ir();
         let again = Ir::from_json(&ir.to_json().unwrap()).unwrap();
         assert_eq!((again.hash, &again.nodes, &again.by_id), (ir.hash, &ir.nodes, &ir.by_id));
         assert_eq!((&again.entries, &again.sinks), (&ir.entries, &ir.sinks));
+    }
+
+    #[test]
+    fn a_graph_from_before_there_were_limits_has_none() {
+        let text = Sketch::chain(1).ir().to_json().unwrap();
+        let older = text.replace(r#""limit":"Unlimited","#, "");
+        assert_ne!(older, text);
+        assert_eq!(Ir::from_json(&older).unwrap().nodes[0].limit, AttemptLimit::Unlimited);
     }
 }

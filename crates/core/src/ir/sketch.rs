@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Edge, EdgeOn, Ir, Join, Node, NodeIx, OnError, Role};
+use super::{AttemptLimit, Edge, EdgeOn, Ir, Join, Node, NodeIx, OnError, Role};
 use crate::Hash;
 use crate::retry::{Backoff, RetryPolicy};
 
@@ -21,6 +21,7 @@ pub struct Drawn {
     pub compensated: bool,
     pub priority: u8,
     pub queue: String,
+    pub limit: AttemptLimit,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -147,6 +148,7 @@ impl Drawn {
                 jitter: false,
                 non_retryable: Vec::new(),
             },
+            limit: self.limit,
             on_error: match &self.on_error {
                 DrawnOnError::Fail => OnError::Fail,
                 DrawnOnError::Continue => OnError::Continue,

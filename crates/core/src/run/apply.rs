@@ -118,12 +118,13 @@ impl Run {
             EventKind::RunStarted {} => self.on_started(effects),
             EventKind::RunPaused { .. } => self.on_pause_changed(true, effects),
             EventKind::RunResumed { .. } => self.on_pause_changed(false, effects),
-            EventKind::RunClosing { outcome, error, stop_running, compensate, .. } => {
+            EventKind::RunClosing { outcome, error, stop_running, compensate, stop_by, .. } => {
                 let closing = Closing {
                     outcome: *outcome,
                     error: error.clone(),
                     stop_running: *stop_running,
                     compensate: *compensate,
+                    stop_by: *stop_by,
                 };
                 self.on_closing(closing, event.at, effects)
             }

@@ -111,17 +111,21 @@ impl Run {
 
     /// No further child starts, and those under way are cancelled. Whether any is under way.
     pub(super) fn stop_children(&mut self, ix: NodeIx, effects: &mut Vec<Effect>) -> bool {
-        let compensate = self.closing.as_ref().is_none_or(|closing| closing.compensate);
         let Some(children) = self.children_mut(ix) else { return false };
         let already = std::mem::replace(&mut children.stopped, true);
+        let some_under_way = children.started > children.ended;
         if !already {
-            let under_way = children.plan.children[..children.started as usize].iter().zip(&children.results);
-            effects.extend(
-                under_way
-                    .filter(|(_, child)| child.end.is_none())
-                    .map(|(spec, _)| Effect::CancelChild { child: spec.run, compensate }),
-            );
+            effects.extend(self.children_to_cancel(ix, self.stop_by()));
         }
-        children.started > children.ended
+        some_under_way
+    }
+
+    /// Asks for the end of every run that a node has started and that is under way.
+    pub(super) fn children_to_cancel(&self, ix: NodeIx, stop_by: Option<Timestamp>) -> Vec<Effect> {
+        let compensate = self.closing.as_ref().is_none_or(|closing| closing.compensate);
+        let Some(Waiting::Children(children)) = self.node(ix).wait.as_deref() else { return Vec::new() };
+        let under_way = children.plan.children[..children.started as usize].iter().zip(&children.results);
+        let open = under_way.filter(|(_, child)| child.end.is_none());
+        open.map(|(spec, _)| Effect::CancelChild { child: spec.run, compensate, stop_by }).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Handing a node to a worker.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::*;
 use crate::TraceLink;
@@ -36,6 +37,22 @@ pub struct Task {
     pub children: Option<Vec<Child>>,
     /// What an earlier holder of this node has kept.
     pub checkpoint: Option<Payload>,
+    /// How long this attempt may take; the store that hands the task out enforces it.
+    pub limit: Option<TimeLimit>,
+}
+
+/// The limit of a claimed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimit {
+    pub lasts: Duration,
+    pub ends: Timestamp,
+}
+
+impl TimeLimit {
+    /// When the claim was made that this is the limit of.
+    pub fn began(self) -> Timestamp {
+        self.ends.minus(self.lasts)
+    }
 }
 
 /// The result of a node, as another node's expressions see it.
@@ -71,6 +88,12 @@ impl Run {
         Some(self.task(ix, now))
     }
 
+    /// The task of a claim that counts, as its holder was handed it.
+    pub fn held_task(&self, ix: NodeIx, claim: u32) -> Option<Task> {
+        let held = self.standing(ix, claim) == Settled::Applied;
+        held.then(|| self.task(ix, self.node(ix).started_at.unwrap_or(self.accepted_at)))
+    }
+
     fn task(&self, ix: NodeIx, now: Timestamp) -> Task {
         let (node, spec) = (self.node(ix), self.ir.node(ix));
         let children = match node.wait.as_deref() {
@@ -98,6 +121,8 @@ impl Run {
             rounds: node.rounds,
             children,
             checkpoint: node.said.as_ref().and_then(|said| said.checkpoint.clone()),
+            // The store's own business, as is the queue.
+            limit: None,
         }
     }
 

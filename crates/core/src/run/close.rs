@@ -8,17 +8,21 @@ use crate::error::RunError;
 use crate::ir::Role;
 
 impl Run {
+    /// With `stop_by`, tasks that are running are asked to stop until then; without it they are left to finish.
     pub(super) fn close(
         &mut self,
         outcome: Outcome,
         error: RunError,
-        stop_running: bool,
+        stop_by: Option<Timestamp>,
         compensate: bool,
         now: Timestamp,
         out: &mut Changes,
     ) {
-        let closing = EventKind::RunClosing { outcome, error, stop_running, compensate, operation: None };
+        let stop_running = stop_by.is_some();
+        let closing =
+            EventKind::RunClosing { outcome, error, stop_running, compensate, stop_by, operation: None };
         self.emit(closing, now, out);
+        self.stop_overdue(now, out);
     }
 
     /// Takes every step that follows by itself once nothing is in flight. Called at the end of each command.
@@ -72,12 +76,17 @@ impl Run {
 
     /// Everything that has not begun is cancelled; what waits is cancelled; what runs is left to its worker.
     pub(super) fn on_closing(&mut self, closing: Closing, at: Timestamp, effects: &mut Vec<Effect>) -> bool {
-        if !matches!(self.phase, Phase::Queued | Phase::Running) {
+        let hurried = self.phase == Phase::Closing;
+        if !matches!(self.phase, Phase::Queued | Phase::Running | Phase::Closing) {
             return false;
         }
         self.phase = Phase::Closing;
         self.closing = Some(closing);
         self.paused = false;
+        effects.extend(self.stop_by().map(|at| Effect::StopBy { at }));
+        if hurried {
+            return true;
+        }
         for ix in self.ir.clone().indices() {
             let is_compensation = matches!(self.ir.node(ix).role, Role::Compensation { .. });
             let state = self.node(ix).state;

@@ -25,18 +25,25 @@ impl Run {
         }
     }
 
+    /// Closes the run: what runs is asked to stop, and ended at `stop_by`. A run that is being closed already is
+    /// ended at once if `stop_by` has come.
     pub fn cancel(
         &mut self,
         by: &str,
         reason: &str,
         compensate: bool,
+        stop_by: Timestamp,
         now: Timestamp,
         out: &mut Changes,
     ) -> Result<(), Refusal> {
+        if self.phase == Phase::Closing && stop_by <= now {
+            self.hurry(stop_by, now, out);
+            return Ok(());
+        }
         self.refuse_unless(matches!(self.phase, Phase::Queued | Phase::Running), "cancelled")?;
         let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let error = RunError::of_run("cancelled", format!("cancelled by {by}{because}"));
-        self.close(Outcome::Cancelled, error, true, compensate, now, out);
+        self.close(Outcome::Cancelled, error, Some(stop_by), compensate, now, out);
         self.conclude(now, out);
         Ok(())
     }
@@ -55,12 +62,12 @@ impl Run {
         Ok(())
     }
 
-    /// The run's deadline has passed.
-    pub fn expire(&mut self, now: Timestamp, out: &mut Changes) {
+    /// The run's deadline has passed. What runs is asked to stop, and ended at `stop_by`.
+    pub fn expire(&mut self, stop_by: Timestamp, now: Timestamp, out: &mut Changes) {
         let due = self.deadline.is_some_and(|deadline| deadline <= now);
         if due && matches!(self.phase, Phase::Queued | Phase::Running) {
             let error = RunError::of_run("deadline_exceeded", "the run did not end before its deadline");
-            self.close(Outcome::Failed, error, true, true, now, out);
+            self.close(Outcome::Failed, error, Some(stop_by), true, now, out);
             self.conclude(now, out);
         }
     }

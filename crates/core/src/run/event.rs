@@ -42,6 +42,9 @@ pub enum EventKind {
         error: RunError,
         stop_running: bool,
         compensate: bool,
+        /// When tasks that have not stopped by themselves are ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stop_by: Option<Timestamp>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         operation: Option<Operation>,
     },

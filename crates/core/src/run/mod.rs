@@ -14,6 +14,7 @@ mod close;
 mod control;
 mod event;
 mod join;
+mod limit;
 mod node;
 mod patch;
 mod progress;
@@ -22,6 +23,7 @@ mod release;
 mod reopen;
 mod settle;
 mod signal;
+mod stop;
 mod timer;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -36,7 +38,7 @@ use crate::ir::{Ir, NodeIx};
 use crate::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 
 pub use apply::Damaged;
-pub use claim::{Reading, Task};
+pub use claim::{Reading, Task, TimeLimit};
 pub use event::*;
 pub use node::{Child, ChildEnd, Children, NodeRun, NodeState, Transition, Waiting};
 pub use progress::{CHUNKS_MAX, Progress, Said};
@@ -140,6 +142,9 @@ pub struct Closing {
     /// Tasks that are running are asked to stop, rather than left to finish.
     pub stop_running: bool,
     pub compensate: bool,
+    /// When tasks that have not stopped by themselves are ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_by: Option<Timestamp>,
 }
 
 /// The state of one run.
@@ -211,6 +216,10 @@ pub enum Effect {
     Deadline {
         at: Timestamp,
     },
+    /// Call [`Run::stop_overdue`] at this moment; too early or too often does no harm.
+    StopBy {
+        at: Timestamp,
+    },
     ApprovalOpened {
         approval: ApprovalId,
     },
@@ -224,10 +233,14 @@ pub enum Effect {
         input: Payload,
         parent: ParentLink,
     },
+    /// `stop_by` is the parent's, if the parent is being closed as well.
     CancelChild {
         child: RunId,
         compensate: bool,
+        stop_by: Option<Timestamp>,
     },
+    /// Claims were ended by the run itself, and not by their holders.
+    ClaimsEnded,
     /// Tokens and timers handed out before are void; [`Run::standing_effects`] has the valid ones.
     Rewired,
     Ended,
@@ -283,6 +296,12 @@ impl Run {
         !self.paused && !matches!(self.phase, Phase::Queued | Phase::Ended(_))
     }
 
+    /// When what still runs is ended, if the run is being closed that way.
+    pub(super) fn stop_by(&self) -> Option<Timestamp> {
+        let closing = self.closing.as_ref().filter(|_| self.phase == Phase::Closing);
+        closing.and_then(|closing| closing.stop_by)
+    }
+
     /// How many runs are above this one.
     pub fn depth(&self) -> u32 {
         self.accepted.parent.as_ref().map_or(0, |parent| parent.depth)
@@ -328,6 +347,7 @@ impl Run {
             return effects;
         }
         effects.extend(self.deadline.map(|at| Effect::Deadline { at }));
+        effects.extend(self.stop_by().map(|at| Effect::StopBy { at }));
         for ix in self.ir.indices() {
             let node = self.node(ix);
             match node.state {

@@ -111,7 +111,7 @@ impl Run {
         self.deliver_signal(ix, now, out);
     }
 
-    fn fail_or_retry(&mut self, ix: NodeIx, error: NodeError, now: Timestamp, out: &mut Changes) {
+    pub(super) fn fail_or_retry(&mut self, ix: NodeIx, error: NodeError, now: Timestamp, out: &mut Changes) {
         let attempt = self.node(ix).attempt;
         let spec = self.ir.node(ix);
         let delay = spec.retry.next_delay(self.id, &spec.id, attempt, &error);
@@ -142,7 +142,7 @@ impl Run {
             Role::Compensation { .. } => false,
         };
         if fatal && self.phase == Phase::Running {
-            self.close(Closed::Failed, cause, false, true, now, out);
+            self.close(Closed::Failed, cause, None, true, now, out);
         }
     }
 }

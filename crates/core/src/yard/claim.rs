@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::queue::{BANDS, Token};
 use super::*;
-use crate::run::{ClaimRef, Progress, Refusal, ReleaseReason, Settled, Settlement, Task};
+use crate::run::{ClaimRef, Progress, Refusal, ReleaseReason, Settled, Settlement, Task, TimeLimit};
 
 /// What a worker asks for.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl Yard {
                 });
                 if let Some(mut task) = claimed.flatten() {
                     task.queued_at = token.queued_at;
-                    self.set_lease(&task, want.lease, now);
+                    self.set_lease(&mut task, want.lease, now);
                     tasks.push(task);
                 }
             }
@@ -108,9 +108,21 @@ impl Yard {
             return None;
         }
         let claimed = self.act(run, now, out, |run, changes| run.claim(ix, by.worker, now, changes));
-        let task = claimed.flatten()?;
+        let mut task = claimed.flatten()?;
         self.unqueue(run, ix);
-        self.set_lease(&task, by.lease, now);
+        self.set_lease(&mut task, by.lease, now);
+        Some(task)
+    }
+
+    /// The task of a claim that counts, as its holder was handed it. Since when it was queued is not known any more.
+    pub fn held_task(&mut self, claim: &ClaimRef) -> Option<Task> {
+        self.note_missing(claim.run);
+        let slot = self.runs.get(&claim.run)?;
+        let ix = slot.run.ir.find(&claim.node)?;
+        let mut task = slot.run.held_task(ix, claim.claim)?;
+        let ends = slot.leases.get(&ix).and_then(|lease| lease.limit);
+        let lasts = self.attempt_limit(&slot.run.ir, ix);
+        task.limit = lasts.zip(ends).map(|(lasts, ends)| TimeLimit { lasts, ends });
         Some(task)
     }
 
@@ -127,6 +139,7 @@ impl Yard {
         let Some(task) = self.claim_node(run, node, &Taker { worker, lease: None }, now, out) else {
             return false;
         };
+        self.drop_lease(run, task.ix, task.claim);
         let max = self.limits.deliveries_max;
         let lost = self.act(run, now, out, |run, changes| {
             run.reclaim(task.ix, task.claim, ReleaseReason::LeaseExpired, max, now, changes)

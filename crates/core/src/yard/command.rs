@@ -12,6 +12,8 @@ pub enum Command {
         by: Arc<str>,
         reason: Arc<str>,
         compensate: bool,
+        /// What workers hold is ended at once, and not when they have had time to stop.
+        now: bool,
     },
     Pause {
         by: Arc<str>,
@@ -83,8 +85,12 @@ impl Yard {
         if let Command::Patch { seen, patched } = command {
             return self.patch(id, operation, seen, *patched, now, out);
         }
+        let grace_ends = self.stop_by(now);
         self.act_on(id, Changes::of(operation), now, out, |run, changes| match command {
-            Command::Cancel { by, reason, compensate } => run.cancel(&by, &reason, compensate, now, changes),
+            Command::Cancel { by, reason, compensate, now: at_once } => {
+                let stop_by = if at_once { now } else { grace_ends };
+                run.cancel(&by, &reason, compensate, stop_by, now, changes)
+            }
             Command::Pause { by } => run.pause(by, now, changes),
             Command::Resume { by } => run.resume(by, now, changes),
             Command::Signal { name, payload } => run.signal(&name, payload, now, changes),

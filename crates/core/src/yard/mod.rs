@@ -26,7 +26,7 @@ use crate::{ApprovalId, Hash, RunId, Timestamp};
 pub use accept::{Acceptance, NewRun};
 pub use claim::{Taker, Want, takes};
 pub use command::{Applied, Command};
-pub use lease::Standing;
+pub use lease::{Lease, Standing};
 pub use part::{Berth, GateState, GivenBack, PlayRecord, QueuedToken};
 pub use queue::{Lane, PRIORITIES, QueueDepth, band};
 pub use timer::TimerKey;
@@ -46,11 +46,20 @@ pub struct Limits {
     pub deliveries_max: u32,
     /// How long an idempotency key is remembered here after its run ended; the archive has it for good.
     pub key_memory: Duration,
+    /// How long an attempt may take where the graph says [`AttemptLimit::Default`](crate::ir::AttemptLimit).
+    pub attempt_default: Duration,
+    /// How long workers have to stop what they hold of a run that is cancelled or past its deadline.
+    pub stop_grace: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { deliveries_max: 10, key_memory: Duration::from_secs(60) }
+        Self {
+            deliveries_max: 10,
+            key_memory: Duration::from_secs(60),
+            attempt_default: Duration::from_secs(30 * 60),
+            stop_grace: Duration::from_secs(30),
+        }
     }
 }
 
@@ -91,7 +100,7 @@ struct Slot {
     /// Tokens and timers of an earlier generation are void.
     generation: u64,
     timers: BTreeSet<(Timestamp, TimerKey)>,
-    leases: HashMap<NodeIx, (Timestamp, u32)>,
+    leases: HashMap<NodeIx, Lease>,
     /// Only for runs that cap their parallelism.
     play: Option<Box<Play>>,
 }
@@ -146,6 +155,11 @@ impl Yard {
         self.generations
     }
 
+    /// When what workers hold of a run that closes now is ended.
+    fn stop_by(&self, now: Timestamp) -> Timestamp {
+        now.plus(self.limits.stop_grace)
+    }
+
     pub fn take_nudges(&mut self) -> Nudges {
         std::mem::take(&mut self.nudges)
     }
@@ -197,23 +211,25 @@ impl Yard {
             Effect::Left(ix) => self.token_left(id, ix, now),
             Effect::Timer { at, node, claim } => self.set_timer(id, at, TimerKey::Node { node, claim }),
             Effect::Deadline { at } => self.set_timer(id, at, TimerKey::Deadline),
+            Effect::StopBy { at } => self.set_timer(id, at, TimerKey::Stop),
             Effect::ApprovalOpened { approval } => {
                 self.approvals.insert(approval, id);
             }
             Effect::ApprovalClosed { approval } => {
                 self.approvals.remove(&approval);
             }
+            Effect::ClaimsEnded => self.drop_ended_leases(id),
             Effect::Rewired => self.rewire(id, now),
             Effect::StartChild { child, workflow, definition, input, parent } => {
                 let trace = self.run(id).and_then(|run| run.accepted.trace.clone());
                 let accepted = Accepted::child(workflow, definition, input, parent, trace);
                 return self.start_child(child, accepted, now).into_iter().collect();
             }
-            Effect::CancelChild { child, compensate } => {
+            Effect::CancelChild { child, compensate, stop_by } => {
+                let stop_by = stop_by.unwrap_or_else(|| self.stop_by(now));
                 return self
                     .changing(child, |run, changes| {
-                        // A child that is closing already needs no second push.
-                        let _ = run.cancel("its parent run", "", compensate, now, changes);
+                        run.cancel_with_parent(compensate, stop_by, now, changes);
                     })
                     .into_iter()
                     .collect();
@@ -271,6 +287,7 @@ impl Yard {
                 Effect::Ready(ix) => self.token_ready(id, ix, now),
                 Effect::Timer { at, node, claim } => self.set_timer(id, at, TimerKey::Node { node, claim }),
                 Effect::Deadline { at } => self.set_timer(id, at, TimerKey::Deadline),
+                Effect::StopBy { at } => self.set_timer(id, at, TimerKey::Stop),
                 Effect::ApprovalOpened { approval } => {
                     self.approvals.insert(approval, id);
                 }

@@ -26,7 +26,7 @@ pub struct Berth {
     pub generation: u64,
     pub timers: BTreeSet<(Timestamp, TimerKey)>,
     /// Until when each held node is held, and by which claim.
-    pub leases: BTreeMap<NodeIx, (Timestamp, u32)>,
+    pub leases: BTreeMap<NodeIx, Lease>,
     /// Only of a run that caps its parallelism.
     pub play: Option<PlayRecord>,
 }
@@ -56,6 +56,8 @@ pub struct QueuedToken {
     pub node: NodeIx,
     pub generation: u64,
     pub queued_at: Timestamp,
+    /// How long an attempt may take.
+    pub limit: Option<Duration>,
 }
 
 /// What a yard holds after a command. A run that was lent and is not here has ended.
@@ -83,7 +85,7 @@ impl Yard {
             }
         }
         self.timers.extend(timers.iter().map(|(at, key)| (*at, id, *key)));
-        self.leases.extend(leases.iter().map(|(ix, (until, claim))| (*until, id, *ix, *claim)));
+        self.leases.extend(leases.iter().map(|(ix, lease)| (lease.until, id, *ix, lease.claim)));
         let mut slot = Slot::new(run, generation);
         slot.timers = timers;
         slot.leases = leases.into_iter().collect();
@@ -126,6 +128,10 @@ impl Yard {
 
     pub fn give_back(self) -> GivenBack {
         let mut tokens = Vec::new();
+        let limit = |token: &queue::Token| {
+            let ir = &self.runs.get(&token.run)?.run.ir;
+            ir.nodes.get(token.node.index())?.limit.or_default(self.limits.attempt_default)
+        };
         for (name, queue) in self.queues {
             for (band, waiting) in queue.bands.into_iter().enumerate() {
                 tokens.extend(waiting.into_iter().map(|token| QueuedToken {
@@ -135,6 +141,7 @@ impl Yard {
                     node: token.node,
                     generation: token.generation,
                     queued_at: token.queued_at,
+                    limit: limit(&token),
                 }));
             }
         }

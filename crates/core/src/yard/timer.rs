@@ -6,7 +6,12 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimerKey {
     Deadline,
-    Node { node: NodeIx, claim: u32 },
+    /// The time that workers have to stop what they hold of a closing run.
+    Stop,
+    Node {
+        node: NodeIx,
+        claim: u32,
+    },
 }
 
 impl Yard {
@@ -23,8 +28,10 @@ impl Yard {
             if let Some(slot) = self.runs.get_mut(&id) {
                 slot.timers.remove(&(at, key));
             }
+            let stop_by = self.stop_by(now);
             self.act(id, now, out, |run, changes| match key {
-                TimerKey::Deadline => run.expire(now, changes),
+                TimerKey::Deadline => run.expire(stop_by, now, changes),
+                TimerKey::Stop => run.stop_overdue(now, changes),
                 TimerKey::Node { node, claim } => run.fire(node, claim, now, changes),
             });
             fired += 1;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use switchyard_core::RunId;
-use switchyard_core::ir::{EdgeOn, Join, OnError, Role};
+use switchyard_core::ir::{AttemptLimit, EdgeOn, Join, OnError, Role};
 use switchyard_core::run::*;
 
 use crate::world::World;
@@ -17,6 +17,32 @@ pub(crate) fn touched(world: &World, runs: &[RunId]) {
         parallelism_is_kept(run);
     }
     every_ready_node_is_queued(world);
+    nothing_is_held_for_too_long(world);
+}
+
+/// Time passes only together with a pass of the duties: no claim outlives its limit, and none the grace of a run that
+/// is being closed.
+fn nothing_is_held_for_too_long(world: &World) {
+    for run in world.yard.runs() {
+        let history = &world.histories[&run.id];
+        let stop_by = history.iter().rev().find_map(|event| match &event.kind {
+            EventKind::RunClosing { stop_by, .. } => Some(*stop_by),
+            _ => None,
+        });
+        let stop_by = stop_by.flatten().filter(|_| run.phase == Phase::Closing);
+        for (ix, claim) in run.held() {
+            let spec = run.ir.node(ix);
+            let began = history.iter().find(|event| {
+                matches!(&event.kind, EventKind::NodeStarted { node, claim: number, .. }
+                    if *node == spec.id && *number == claim)
+            });
+            let began = began.expect("a claim is in the history").at;
+            if let AttemptLimit::Own(limit) = spec.limit {
+                assert!(began.plus(limit) > world.now, "`{}` is held beyond its limit: {run:#?}", spec.id);
+            }
+            assert!(stop_by.is_none_or(|at| at > world.now), "`{}` does not stop: {run:#?}", spec.id);
+        }
+    }
 }
 
 fn every_ready_node_is_queued(world: &World) {

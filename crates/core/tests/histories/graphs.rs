@@ -1,6 +1,9 @@
 //! Random acyclic graphs with every policy.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
+use switchyard_core::ir::AttemptLimit;
 use switchyard_core::ir::sketch::{Drawn, DrawnOnError, Sketch};
 
 pub(crate) fn graph() -> impl Strategy<Value = Sketch> {
@@ -31,6 +34,16 @@ fn draw(seeds: &[[u8; 6]]) -> Vec<Drawn> {
             compensated: seed[5].is_multiple_of(3),
             priority: 1 + seed[5] % 10,
             queue: if seed[1] % 2 == 0 { "work".into() } else { "other".into() },
+            limit: limit(seed[3]),
         })
         .collect()
+}
+
+/// None, one that comes before the end of a lease, or one that only heartbeats reach.
+fn limit(seed: u8) -> AttemptLimit {
+    match seed % 4 {
+        0 => AttemptLimit::Own(Duration::from_secs(20)),
+        1 => AttemptLimit::Own(Duration::from_secs(70)),
+        _ => AttemptLimit::Unlimited,
+    }
 }

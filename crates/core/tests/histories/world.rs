@@ -23,7 +23,7 @@ pub(crate) enum Op {
     Heartbeat { which: u8 },
     Progress { which: u8, stale: bool, checkpoint: bool },
     Pass { seconds: u16 },
-    Cancel { run: u8, compensate: bool },
+    Cancel { run: u8, compensate: bool, now: bool },
     Pause { run: u8 },
     Resume { run: u8 },
     Signal { run: u8 },
@@ -44,7 +44,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         2 => any::<(u8, bool, bool)>()
             .prop_map(|(which, stale, checkpoint)| Op::Progress { which, stale, checkpoint }),
         3 => (0u16..40).prop_map(|seconds| Op::Pass { seconds }),
-        1 => (any::<u8>(), any::<bool>()).prop_map(|(run, compensate)| Op::Cancel { run, compensate }),
+        1 => any::<(u8, bool, bool)>()
+            .prop_map(|(run, compensate, now)| Op::Cancel { run, compensate, now }),
         1 => any::<u8>().prop_map(|run| Op::Pause { run }),
         1 => any::<u8>().prop_map(|run| Op::Resume { run }),
         1 => any::<u8>().prop_map(|run| Op::Signal { run }),
@@ -70,7 +71,7 @@ pub(crate) struct World {
     approvals: Vec<ApprovalId>,
     /// Commands that took effect.
     pub(crate) applied: Vec<(RunId, Operation, Command)>,
-    now: Timestamp,
+    pub(crate) now: Timestamp,
     counter: u64,
 }
 
@@ -164,8 +165,9 @@ impl World {
                 self.yard.fire_due(self.now, out);
                 self.yard.reclaim(self.now, out);
             }
-            Op::Cancel { run, compensate } => {
-                self.command(run, Command::Cancel { by: "me".into(), reason: "".into(), compensate }, out);
+            Op::Cancel { run, compensate, now } => {
+                let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate, now };
+                self.command(run, cancel, out);
             }
             Op::Pause { run } => self.command(run, Command::Pause { by: "me".into() }, out),
             Op::Resume { run } => self.command(run, Command::Resume { by: "me".into() }, out),

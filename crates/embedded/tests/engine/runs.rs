@@ -120,11 +120,11 @@ async fn a_run_is_cancelled() {
     let yard = TestYard::working().await;
     let run = yard.start(WAITING, json!({})).await;
     yard.until_waiting(run, "hold").await;
-    yard.engine().cancel(run, &ids::operation_id(), "ada", "changed my mind", true).await.unwrap();
+    yard.engine().cancel(run, &ids::operation_id(), "ada", "changed my mind", true, false).await.unwrap();
     let view = yard.end(run).await;
     assert_eq!(view.status(), RunStatus::Cancelled);
     assert_eq!(view.error.unwrap().to_string(), "cancelled by ada: changed my mind (cancelled)");
-    let again = yard.engine().cancel(run, &ids::operation_id(), "ada", "", true).await.unwrap_err();
+    let again = yard.engine().cancel(run, &ids::operation_id(), "ada", "", true, false).await.unwrap_err();
     assert_eq!(again.to_string(), "a run that is cancelled cannot be cancelled");
 }
 
@@ -142,7 +142,7 @@ async fn a_handler_that_runs_is_stopped_by_a_cancel() {
     let yard = TestYard::with_handlers(handlers).await;
     let run = yard.start("name: t\nnodes:\n  a: { type: function, function: forever }\n", json!({})).await;
     begun.recv().await.unwrap();
-    yard.engine().cancel(run, &ids::operation_id(), "ada", "", true).await.unwrap();
+    yard.engine().cancel(run, &ids::operation_id(), "ada", "", true, false).await.unwrap();
     let view = yard.end(run).await;
     assert_eq!((view.status(), view.node("a")), (RunStatus::Cancelled, NodeState::Cancelled));
 }

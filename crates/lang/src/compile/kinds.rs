@@ -17,7 +17,7 @@ use crate::spec::{BodySpec, Definition, FunctionSpec, HttpSpec, KindSpec, NodeSp
 use crate::template::{self, Template};
 
 use super::reads::{Reader, Reading};
-use super::{Building, names, policy};
+use super::{Building, names};
 
 /// A template that is written as a string, outside of any node.
 pub(super) fn text_template(text: &str, allowed: Vars, at: &At<'_>, problems: &mut Problems) -> Template {
@@ -47,7 +47,7 @@ impl Building<'_> {
                 .map(|key| self.template(reader, key, vars::NODE, &at.key("cache").key("key"))),
         });
         let kind = self.kind(reader, id, &node.kind, at);
-        let timeout = common.timeout.map(|timeout| timeout.0).or_else(|| policy::default_timeout(&node.kind));
+        let timeout = common.timeout.map(|timeout| timeout.0);
         let when = match when {
             Some(when) => Some(when?),
             None => None,
@@ -70,8 +70,7 @@ impl Building<'_> {
             .as_ref()
             .map(|input| self.template(reader, input, input_vars(&spec.kind), &at.key("input")));
         let kind = self.kind(reader, id, &spec.kind, at)?;
-        let timeout =
-            spec.common.timeout.map(|timeout| timeout.0).or_else(|| policy::default_timeout(&spec.kind));
+        let timeout = spec.common.timeout.map(|timeout| timeout.0);
         Some(CompiledNode { kind, when: None, input, timeout, cache: None })
     }
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchyard_core::ir::AttemptLimit;
 use switchyard_core::retry::{Backoff, RetryPolicy};
 
+use crate::duration::HumanDuration;
 use crate::problem::{At, Problems};
 use crate::program::BUILTINS;
 use crate::spec::{BackoffSpec, KindSpec, RetrySpec};
@@ -12,7 +14,7 @@ use crate::spec::{BackoffSpec, KindSpec, RetrySpec};
 pub(super) const PRIORITY_DEFAULT: u8 = 5;
 
 const HTTP_TIMEOUT: Duration = Duration::from_secs(60);
-const HANDLER_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 const ATTEMPTS_DEFAULT: u32 = 3;
 const INITIAL_DEFAULT: Duration = Duration::from_secs(1);
@@ -35,12 +37,16 @@ pub(super) fn queue(kind: &KindSpec) -> Arc<str> {
     }
 }
 
-/// How long an attempt may take if the author did not say.
-pub(super) fn default_timeout(kind: &KindSpec) -> Option<Duration> {
-    match kind {
-        KindSpec::Http(_) => Some(HTTP_TIMEOUT),
-        KindSpec::Function(_) | KindSpec::Command(_) => Some(HANDLER_TIMEOUT),
-        _ => None,
+/// How long an attempt may take. What a `wait` or a `hitl` has as its `timeout` is how long the run waits, after the
+/// attempt.
+pub(super) fn limit(kind: &KindSpec, timeout: Option<HumanDuration>) -> AttemptLimit {
+    match (kind, timeout) {
+        (KindSpec::Wait(_) | KindSpec::Hitl(_), _) => AttemptLimit::Unlimited,
+        (_, Some(timeout)) => AttemptLimit::Own(timeout.0),
+        (KindSpec::Http(_), None) => AttemptLimit::Own(HTTP_TIMEOUT),
+        (KindSpec::Command(_), None) => AttemptLimit::Own(COMMAND_TIMEOUT),
+        (KindSpec::Function(_), None) => AttemptLimit::Default,
+        (_, None) => AttemptLimit::Unlimited,
     }
 }
 

@@ -90,8 +90,14 @@ fn policies_have_their_defaults() {
         assert_eq!((given.max_attempts, given.backoff, given.jitter), (3, Backoff::Exponential, true));
         assert_eq!((given.initial, given.max), (Duration::from_secs(1), Duration::from_secs(60)));
     }
-    let timeout = |id: &str| program.find(id).unwrap().timeout.map(|timeout| timeout.as_secs());
-    assert_eq!((timeout("fetch"), timeout("save"), timeout("report")), (Some(30), Some(1800), None));
+    let limit = |id: &str| program.ir.node(program.ir.find(id).unwrap()).limit;
+    assert_eq!(limit("fetch"), AttemptLimit::Own(Duration::from_secs(30)));
+    assert_eq!((limit("save"), limit("report")), (AttemptLimit::Default, AttemptLimit::Unlimited));
+    assert_eq!(
+        limit("approve"),
+        AttemptLimit::Unlimited,
+        "how long a person may take is no limit of an attempt"
+    );
     let CompiledKind::Hitl(hitl) = &program.find("approve").unwrap().kind else { panic!() };
     assert_eq!(hitl.on_timeout, HitlTimeout::Reject);
 }

@@ -1,4 +1,4 @@
-//! Takes claims back from workers that went silent.
+//! Takes claims back from workers that went silent, and fails attempts that took longer than their limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub async fn reclaim_forever(
             Ok(claims) => {
                 trouble.is_over();
                 if claims > 0 {
-                    tracing::warn!(claims, "took back claims of workers that went silent");
+                    tracing::warn!(claims, "took back claims of workers that went silent or took too long");
                 }
             }
             Err(error) if trouble.is_news(&error) => {

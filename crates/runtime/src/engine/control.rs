@@ -10,6 +10,7 @@ use super::operation::operation;
 use super::{Engine, EngineError};
 
 impl Engine {
+    /// Workers are told to stop what they hold of it, and have the store's grace for that; with `now` none.
     pub async fn cancel(
         &self,
         run: RunId,
@@ -17,9 +18,10 @@ impl Engine {
         by: &str,
         reason: &str,
         compensate: bool,
+        now: bool,
     ) -> Result<(), EngineError> {
-        let command = Command::Cancel { by: by.into(), reason: reason.into(), compensate };
-        let operation = operation(id, &("cancel", by, reason, compensate));
+        let command = Command::Cancel { by: by.into(), reason: reason.into(), compensate, now };
+        let operation = operation(id, &("cancel", by, reason, compensate, now));
         self.command(run, operation, command, "cancelled").await
     }
 

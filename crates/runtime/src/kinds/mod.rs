@@ -40,6 +40,9 @@ pub fn http_client() -> reqwest::ClientBuilder {
 /// The code of a failure that is the store's and not the node's: a worker may rather hand the task back.
 pub const STORE_UNAVAILABLE: &str = "store_unavailable";
 
+/// The code of an attempt that took longer than it may. The core uses the same for claims past their limit.
+pub const TIMEOUT: &str = "timeout";
+
 /// What node kinds can use. One for all slots of a worker.
 pub struct Services {
     pub http: reqwest::Client,

@@ -45,7 +45,7 @@ impl Prepared {
             "checkpoint": checkpoint,
             "traceparent": trace.as_ref().map(|trace| &trace.traceparent),
             "tracestate": trace.as_ref().and_then(|trace| trace.tracestate.as_ref()),
-            "timeout": self.time_limit(task).map(|limit| HumanDuration(limit).to_string()),
+            "timeout": task.limit.map(|limit| HumanDuration(limit.lasts).to_string()),
         }))
     }
 }

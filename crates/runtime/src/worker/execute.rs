@@ -10,7 +10,7 @@ use switchyard_core::run::{Task, TaskOutcome};
 
 use super::here::Held;
 use super::prepare::{Preparation, prepare};
-use crate::kinds::{self, Call, Done, Services};
+use crate::kinds::{self, Call, Done, Services, TIMEOUT};
 
 pub(super) async fn execute(services: &Services, task: &Task, held: &Held) -> TaskOutcome {
     // A panic in one handler must not take the other slots of this process with it.
@@ -28,12 +28,14 @@ async fn attempt(services: &Services, task: &Task, held: &Held) -> Result<TaskOu
     };
     let node = prepared.node(task);
     let call = Call { task, program: &prepared.program, node, scope: &prepared.scope, services, held };
-    match within(prepared.time_limit(task), kinds::execute(call)).await? {
+    match within(task.limit.map(|limit| limit.lasts), kinds::execute(call)).await? {
         Done::Waiting(on) => Ok(TaskOutcome::Waiting(on)),
         Done::Output(output) => prepared.succeed(services, task, &output).await,
     }
 }
 
+/// The store enforces the same limit, for a worker that does not come to this. What is executed here ends by itself,
+/// and at once.
 async fn within(
     limit: Option<Duration>,
     work: impl Future<Output = Result<Done, NodeError>>,
@@ -44,7 +46,7 @@ async fn within(
         Err(_) => {
             let message =
                 format!("it did not end within {}", switchyard_lang::duration::HumanDuration(limit));
-            Err(NodeError::retryable("timeout", message))
+            Err(NodeError::retryable(TIMEOUT, message))
         }
     }
 }

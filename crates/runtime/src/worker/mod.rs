@@ -5,6 +5,7 @@ mod describe;
 mod execute;
 mod here;
 mod keeper;
+mod lifecycle;
 mod pool;
 mod prepare;
 mod slot;
@@ -12,5 +13,6 @@ mod slot;
 #[cfg(test)]
 pub(crate) use here::ClaimHere;
 pub use here::Held;
+pub use lifecycle::{Begun, Report, begin, finish};
 pub use pool::{Busy, WorkerPool, WorkerSettings};
-pub use prepare::{Preparation, Prepared, prepare};
+pub use prepare::Prepared;

@@ -1,12 +1,11 @@
 //! What comes before and after the call of a node, wherever it is called: skipping, condition, cache, payloads.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchyard_core::run::{SkipReason, Task, TaskOutcome};
 use switchyard_core::{Hash, NodeError};
-use switchyard_lang::{CompiledKind, CompiledNode, NodeView, Program, Scope};
+use switchyard_lang::{CompiledNode, NodeView, Program, Scope};
 
 use super::cache;
 use crate::kinds::{self, Services};
@@ -14,7 +13,7 @@ use crate::payloads::PayloadError;
 
 /// What there is to do about a claimed task.
 #[derive(Debug)]
-pub enum Preparation {
+pub(super) enum Preparation {
     /// Nothing: it is skipped, or its result is remembered.
     Settled(TaskOutcome),
     /// The node has to be called.
@@ -29,7 +28,7 @@ pub struct Prepared {
     cache_key: Option<String>,
 }
 
-pub async fn prepare(services: &Services, task: &Task) -> Result<Preparation, NodeError> {
+pub(super) async fn prepare(services: &Services, task: &Task) -> Result<Preparation, NodeError> {
     if task.skip {
         return Ok(Preparation::Settled(TaskOutcome::Skipped(SkipReason::NoNeedFired)));
     }
@@ -58,28 +57,44 @@ impl Prepared {
         kinds::input(self.node(task), &self.scope)
     }
 
-    /// How long the call may take. For `wait` and `hitl` the time-out is how long to wait, which is the run's
-    /// business.
-    pub fn time_limit(&self, task: &Task) -> Option<Duration> {
-        match self.node(task).kind {
-            CompiledKind::Wait(_) | CompiledKind::Hitl(_) => None,
-            _ => self.node(task).timeout,
-        }
-    }
-
     /// Puts away what the call gave, and remembers it if the node has a cache.
-    pub async fn succeed(
+    pub(super) async fn succeed(
         &self,
         services: &Services,
         task: &Task,
         output: &Value,
     ) -> Result<TaskOutcome, NodeError> {
-        let output = services.payloads.keep(output).await.map_err(output_error)?;
-        if let (Some(key), Some(cache)) = (&self.cache_key, &self.node(task).cache) {
-            cache::remember(services, &self.program, key, output.clone(), cache.ttl).await;
-        }
-        Ok(TaskOutcome::Succeeded(output))
+        keep(services, &self.program, self.node(task), self.cache_key.as_deref(), output).await
     }
+}
+
+/// The same for a task that may have been prepared by another process.
+pub(super) async fn succeed(
+    services: &Services,
+    task: &Task,
+    output: &Value,
+) -> Result<TaskOutcome, NodeError> {
+    let program = services.catalog.get(task.definition).await.map_err(kinds::catalog_error)?;
+    let node = program.node(task.ix);
+    let key = match &node.cache {
+        Some(_) => cache_key(task, &program, node, &scope(services, task).await?)?,
+        None => None,
+    };
+    keep(services, &program, node, key.as_deref(), output).await
+}
+
+async fn keep(
+    services: &Services,
+    program: &Program,
+    node: &CompiledNode,
+    cache_key: Option<&str>,
+    output: &Value,
+) -> Result<TaskOutcome, NodeError> {
+    let output = services.payloads.keep(output).await.map_err(output_error)?;
+    if let (Some(key), Some(cache)) = (cache_key, &node.cache) {
+        cache::remember(services, program, key, output.clone(), cache.ttl).await;
+    }
+    Ok(TaskOutcome::Succeeded(output))
 }
 
 /// What the node's expressions can see.

@@ -11,7 +11,7 @@ use super::here::{ClaimHere, Held};
 use super::keeper::Holding;
 use super::pool::Shared;
 use crate::handlers::Stopped;
-use crate::kinds::STORE_UNAVAILABLE;
+use crate::kinds::{STORE_UNAVAILABLE, TIMEOUT};
 
 /// How long to wait after the store did not answer.
 const AFTER_TROUBLE: Duration = Duration::from_millis(500);
@@ -116,6 +116,7 @@ impl Slot {
         self.shared.trouble.send_if_modified(|trouble| trouble.take().is_some());
         if let (Some(settlement), Some(answer)) = (settlement, settled.first())
             && *answer != Settled::Applied
+            && !took_too_long(&settlement.outcome)
         {
             let ClaimRef { run, node, claim } = settlement.claim;
             tracing::warn!(%run, %node, claim, ?answer, "a settlement came too late and changed nothing");
@@ -138,6 +139,11 @@ impl Slot {
             () = self.shared.stop.cancelled() => true,
         }
     }
+}
+
+/// The store ends such an attempt as well, and may have been first.
+fn took_too_long(outcome: &TaskOutcome) -> bool {
+    matches!(outcome, TaskOutcome::Failed(error) if *error.code == *TIMEOUT)
 }
 
 /// A store that cannot keep a result, or has not what the step needs, is no failure of the node: it is done later, or by

@@ -19,7 +19,7 @@ impl RemoteYard {
     /// Closes a run: what runs is stopped, and what had succeeded is undone by its `compensate`. `by` is for the
     /// history.
     pub async fn cancel(&self, run: RunId, by: &str, reason: &str) -> Result<(), Error> {
-        self.client.cancel(run, by, reason, true).await?;
+        self.client.cancel(run, by, reason, true, false).await?;
         Ok(())
     }
 

@@ -16,7 +16,7 @@ impl Yard {
     /// Closes a run: what runs is stopped, and what had succeeded is undone by its `compensate`. `by` is for the
     /// history.
     pub async fn cancel(&self, run: RunId, by: &str, reason: &str) -> Result<(), Error> {
-        Ok(self.engine().cancel(run, &ids::operation_id(), by, reason, true).await?)
+        Ok(self.engine().cancel(run, &ids::operation_id(), by, reason, true, false).await?)
     }
 
     /// Starts no further node of a run until it is resumed.

@@ -37,6 +37,9 @@ struct CancelBody {
     reason: Option<String>,
     /// Undo what has succeeded, where nodes say how; true if not given.
     compensate: Option<bool>,
+    /// End what workers hold of it at once, instead of giving them time to stop; false if not given. A run that is being
+    /// closed already is ended by it.
+    now: Option<bool>,
 }
 
 /// Where to fork from, and what to change.
@@ -74,7 +77,9 @@ pub(super) fn register(api: &mut Api) {
         let operation = operation.body(body, false).problems([400, 404, 409]);
         operation.answer(200, "Done; where the run stands now", openapi::run_at())
     };
-    let operation = api.operation("runs", "cancelRun", "Cancel a run");
+    let operation = api.operation("runs", "cancelRun", "Cancel a run").description(
+        "Workers are told to stop what they hold of it. What has not stopped after `runs.stop_grace` is ended.",
+    );
     api.post("/v1/runs/{run}/cancel", command(operation, cancel), cancel_run);
     let operation = api.operation("runs", "pauseRun", "Start no further node of a run until it is resumed");
     api.post("/v1/runs/{run}/pause", command(operation, by.clone()), pause_run);
@@ -123,7 +128,8 @@ async fn cancel_run(
     let run = run_id(&run)?;
     let reason = short("reason", body.reason.as_deref().unwrap_or_default(), REASON_BYTES_MAX)?;
     let compensate = body.compensate.unwrap_or(true);
-    state.engine.cancel(run, &operation, author(body.by.as_ref(), &caller)?, reason, compensate).await?;
+    let (by, now) = (author(body.by.as_ref(), &caller)?, body.now.unwrap_or(false));
+    state.engine.cancel(run, &operation, by, reason, compensate, now).await?;
     run_now(&state, run).await
 }
 

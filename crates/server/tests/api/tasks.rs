@@ -147,6 +147,52 @@ async fn a_call_that_takes_too_long_has_failed() {
     assert_eq!(server.end(&run).await["error"]["code"], "timeout");
 }
 
+/// Nobody has to ask: the duty sees to it.
+#[tokio::test]
+async fn a_worker_that_says_nothing_is_held_to_the_limit() {
+    let (server, clock) = TestServer::with_clock().await;
+    let run = server.submit(one_function(json!({ "timeout": "5s" })), json!({ "n": 1 })).await;
+    server.claim_one(json!({ "lease": "1m" })).await;
+    clock.advance(Duration::from_secs(6));
+    let ended = server.end(&run).await;
+    assert_eq!((&ended["status"], &ended["error"]["code"]), (&json!("failed"), &json!("timeout")));
+}
+
+#[tokio::test]
+async fn without_a_timeout_of_its_own_a_function_has_the_default() {
+    let (server, clock) = TestServer::with_clock().await;
+    let retry = json!({ "retry": { "max_attempts": 2, "initial": "1s", "backoff": "fixed" } });
+    let run = server.submit(one_function(retry), json!({ "n": 1 })).await;
+    let first = server.claim_one(json!({ "lease": "1h" })).await;
+    assert_eq!(first["timeout"], "30m");
+    clock.advance(Duration::from_secs(30 * 60));
+    server.post("/v1/tasks/complete", about(&first, json!({}))).await.problem(409, "task_timed_out");
+    clock.advance(Duration::from_secs(1));
+    server.yard.engine().hot().fire_timers().await.unwrap();
+    let second = server.claim_one(json!({})).await;
+    assert_eq!(second["attempt"], 2, "it was an attempt");
+    server.post("/v1/tasks/complete", about(&second, json!({ "output": 2 }))).await.expect(200);
+    assert_eq!(server.end(&run).await["output"], 2);
+}
+
+#[tokio::test]
+async fn a_cancelled_run_ends_although_its_worker_does_not_stop() {
+    let (server, clock) = TestServer::with_clock().await;
+    let run = server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    let task = server.claim_one(json!({ "lease": "1h" })).await;
+    let cancelled = server.post(&format!("/v1/runs/{run}/cancel"), json!({})).await.expect(200);
+    assert_eq!(cancelled["status"], "closing");
+    clock.advance(Duration::from_secs(30));
+    assert_eq!(server.end(&run).await["status"], "cancelled");
+    server.post("/v1/tasks/complete", about(&task, json!({}))).await.problem(409, "already_settled");
+
+    let run = server.submit(one_function(json!({})), json!({ "n": 2 })).await;
+    server.claim_one(json!({ "lease": "1h" })).await;
+    server.post(&format!("/v1/runs/{run}/cancel"), json!({})).await.expect(200);
+    let hurried = server.post(&format!("/v1/runs/{run}/cancel"), json!({ "now": true })).await.expect(200);
+    assert_eq!(hurried["status"], "cancelled");
+}
+
 #[tokio::test]
 async fn a_released_task_is_for_another() {
     let server = TestServer::start().await;

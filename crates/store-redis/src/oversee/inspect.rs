@@ -12,7 +12,7 @@ use switchyard_store::StoreError;
 
 use super::{Overseer, unreadable};
 use crate::keys::GROUP;
-use crate::record::{WORDS, state_of};
+use crate::record::{ENTRY, WORDS, state_of};
 
 type Fields = BTreeMap<String, String>;
 
@@ -154,11 +154,11 @@ impl Overseer {
             let words: Vec<&str> = line.split(' ').collect();
             let spec = graph.node(ix);
             let stream = self.keys.tasks(&spec.queue, band(spec.priority));
-            match words[..] {
-                ["R", .., entry] if words.len() == WORDS.len() => {
+            match (words[0], words.get(ENTRY)) {
+                ("R", Some(&entry)) if entry != "-" => {
                     shown.extend(self.entry(stream, node, entry).await?);
                 }
-                ["Q", ..] => {
+                ("Q", _) => {
                     let queued: Option<u64> =
                         self.client.query(redis::cmd("HGET").arg(self.keys.queued()).arg(&stream)).await?;
                     let value = json!({ "node": node, "queued_with_it": queued.unwrap_or(0) });
@@ -256,7 +256,7 @@ fn node_line((node, line): (&String, &String)) -> (String, Value) {
     let words: Vec<&str> = line.split(' ').collect();
     let state = words.first().and_then(|letter| state_of(letter));
     let value = match state {
-        Some(state) if words.len() + 1 >= WORDS.len() && words.len() <= WORDS.len() => {
+        Some(state) if words.len() >= ENTRY && words.len() <= WORDS.len() => {
             let mut value: Map<String, Value> = WORDS
                 .iter()
                 .zip(&words)

@@ -13,6 +13,7 @@ use super::commit::{Commit, WORDS_MAX};
 use super::load::Loaded;
 use super::{Due, Touch, planned};
 use crate::keys::{GROUP, Keys};
+use crate::moments::in_ms;
 use crate::record::{Fields, Record, Stored, Written, json, timer_name};
 
 struct Planner<'a> {
@@ -329,7 +330,7 @@ impl Planner<'_> {
             let stream = self.keys.tasks(&token.queue, token.band);
             let (run, generation) = (token.run.to_string(), token.generation.to_string());
             let (reads, needs) = (reads.join(" "), spec.needs.to_string());
-            let at = token.queued_at.as_millis().to_string();
+            let (at, limit) = (token.queued_at.as_millis().to_string(), in_ms(token.limit));
             let fields = [
                 "*",
                 "run_id",
@@ -344,6 +345,8 @@ impl Planner<'_> {
                 &needs,
                 "at",
                 &at,
+                "limit",
+                &limit,
             ];
             self.commit.on("XADD", &stream, fields.map(str::to_owned));
             *added.entry(stream).or_default() += 1;
@@ -389,7 +392,7 @@ fn timers_of(id: RunId, berth: &Berth) -> Moments {
 fn leases_of(id: RunId, berth: &Berth) -> Moments {
     let ir = &berth.run.ir;
     let held = berth.leases.iter();
-    held.map(|(ix, (until, claim))| (held_by(id, *claim, &ir.node(*ix).id), until.as_millis())).collect()
+    held.map(|(ix, lease)| (held_by(id, lease.claim, &ir.node(*ix).id), lease.until.as_millis())).collect()
 }
 
 /// A lease, by what it is called.

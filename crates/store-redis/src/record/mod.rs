@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use switchyard_core::ir::{Ir, NodeIx};
-use switchyard_core::yard::Berth;
+use switchyard_core::yard::{Berth, Lease};
 use switchyard_core::{RunId, Timestamp};
 use switchyard_store::StoreError;
 
-pub(crate) use node::{WORDS, state_of};
+pub(crate) use node::{ENTRY, WORDS, state_of};
 pub(crate) use run::timer_name;
 
 pub(crate) type Fields = BTreeMap<String, String>;
@@ -70,11 +70,11 @@ impl Record {
         ir: &std::sync::Arc<Ir>,
     ) -> Result<Stored, StoreError> {
         let reader = Reader { id };
-        let (nodes, entries) = node::read(&reader, &self, ir)?;
+        let (nodes, entries, limits) = node::read(&reader, &self, ir)?;
         let run = run::read(&reader, &self, ir, nodes)?;
         let leases = leases.iter().filter_map(|(node, until)| {
             let ix = ir.find(node)?;
-            Some((ix, (*until, run.node(ix).claim)))
+            Some((ix, Lease { claim: run.node(ix).claim, until: *until, limit: limits.get(&ix).copied() }))
         });
         let berth = Berth {
             generation: reader.number(&self.run, "gen")?,

@@ -25,8 +25,9 @@ pub(crate) fn state_of(letter: &str) -> Option<NodeState> {
     STATES.iter().find(|(_, known)| *known == letter).map(|(state, _)| *state)
 }
 
-/// What the words of a line are, in order. The last is there for a claim alone.
-pub(crate) const WORDS: [&str; 13] = [
+/// What the words of a line are, in order. The last two are there for a claim alone; a claim that has a limit and no
+/// entry has `-` for it.
+pub(crate) const WORDS: [&str; 14] = [
     "state",
     "attempt",
     "claim",
@@ -40,7 +41,11 @@ pub(crate) const WORDS: [&str; 13] = [
     "rounds",
     "more",
     "entry",
+    "limit",
 ];
+
+/// Which of the words is the entry.
+pub(crate) const ENTRY: usize = WORDS.len() - 2;
 
 /// A node that nothing has happened to is not written.
 fn untouched(ir: &Ir, ix: NodeIx) -> NodeRun {
@@ -50,15 +55,17 @@ fn untouched(ir: &Ir, ix: NodeIx) -> NodeRun {
 pub(super) fn write(written: &Written<'_>) -> BTreeMap<String, String> {
     let run = &written.berth.run;
     let touched = run.ir.indices().filter_map(|ix| {
-        let entry = written.entries.get(&ix).filter(|_| run.node(ix).state == NodeState::Running);
-        let line = line(run.node(ix), run.accepted_at, entry);
-        let plain = self::line(&untouched(&run.ir, ix), run.accepted_at, None);
+        let held = run.node(ix).state == NodeState::Running;
+        let entry = written.entries.get(&ix).filter(|_| held);
+        let limit = written.berth.leases.get(&ix).filter(|_| held).and_then(|lease| lease.limit);
+        let line = line(run.node(ix), run.accepted_at, entry, limit);
+        let plain = self::line(&untouched(&run.ir, ix), run.accepted_at, None, None);
         (line != plain).then(|| (run.ir.node(ix).id.to_string(), line))
     });
     touched.collect()
 }
 
-fn line(node: &NodeRun, accepted_at: Timestamp, entry: Option<&String>) -> String {
+fn line(node: &NodeRun, accepted_at: Timestamp, entry: Option<&String>, limit: Option<Timestamp>) -> String {
     let letter = STATES[node.state as usize].1;
     // Counted from acceptance, which keeps the line below the size at which Redis unpacks a hash.
     let moment = |at: Option<Timestamp>| {
@@ -78,9 +85,13 @@ fn line(node: &NodeRun, accepted_at: Timestamp, entry: Option<&String>) -> Strin
         node.rounds,
         u8::from(has_more(node)),
     );
-    if let Some(entry) = entry {
+    if entry.is_some() || limit.is_some() {
         line.push(' ');
-        line.push_str(entry);
+        line.push_str(entry.map_or("-", String::as_str));
+    }
+    if limit.is_some() {
+        line.push(' ');
+        line.push_str(&moment(limit));
     }
     line
 }
@@ -90,19 +101,21 @@ fn has_more(node: &NodeRun) -> bool {
     node.error.is_some() || node.wait.is_some() || node.said.is_some()
 }
 
-type Nodes = (Vec<NodeRun>, BTreeMap<NodeIx, String>);
+/// The nodes, the stream entries of their claims, and the limits of those.
+type Nodes = (Vec<NodeRun>, BTreeMap<NodeIx, String>, BTreeMap<NodeIx, Timestamp>);
 
 pub(super) fn read(reader: &Reader, record: &Record, ir: &Ir) -> Result<Nodes, StoreError> {
     let accepted_at = Timestamp::from_millis(reader.number(&record.run, "at")?);
-    let mut entries = BTreeMap::new();
+    let (mut entries, mut limits) = (BTreeMap::new(), BTreeMap::new());
     let mut nodes = Vec::with_capacity(ir.nodes.len());
     for ix in ir.indices() {
         let id = &*ir.node(ix).id;
         let mut node = match record.dag.get(id) {
             None => untouched(ir, ix),
             Some(line) => {
-                let (node, entry) = parse(line, accepted_at).ok_or_else(|| reader.damaged(id))?;
+                let (node, entry, limit) = parse(line, accepted_at).ok_or_else(|| reader.damaged(id))?;
                 entries.extend(entry.map(|entry| (ix, entry)));
+                limits.extend(limit.map(|limit| (ix, limit)));
                 node
             }
         };
@@ -115,10 +128,12 @@ pub(super) fn read(reader: &Reader, record: &Record, ir: &Ir) -> Result<Nodes, S
         }
         nodes.push(node);
     }
-    Ok((nodes, entries))
+    Ok((nodes, entries, limits))
 }
 
-fn parse(line: &str, accepted_at: Timestamp) -> Option<(NodeRun, Option<String>)> {
+type Parsed = (NodeRun, Option<String>, Option<Timestamp>);
+
+fn parse(line: &str, accepted_at: Timestamp) -> Option<Parsed> {
     let mut words = line.split(' ');
     let mut word = || words.next();
     let moment = |word: &str| match word {
@@ -140,7 +155,9 @@ fn parse(line: &str, accepted_at: Timestamp) -> Option<(NodeRun, Option<String>)
         ..NodeRun::default()
     };
     let _more = word()?;
-    Some((node, word().map(str::to_owned)))
+    let entry = word().filter(|entry| *entry != "-").map(str::to_owned);
+    let limit = moment(word().unwrap_or("-"))?;
+    Some((node, entry, limit))
 }
 
 #[cfg(test)]
@@ -149,10 +166,11 @@ mod tests {
 
     #[test]
     fn every_word_of_a_line_has_a_name() {
-        let words = |entry: Option<&String>| {
-            line(&NodeRun::default(), Timestamp::from_millis(0), entry).split(' ').count()
-        };
-        assert_eq!(words(None), WORDS.len() - 1);
-        assert_eq!(words(Some(&"1-1".to_owned())), WORDS.len());
+        let zero = Timestamp::from_millis(0);
+        let words =
+            |entry: Option<&String>, limit| line(&NodeRun::default(), zero, entry, limit).split(' ').count();
+        assert_eq!(words(None, None), WORDS.len() - 2);
+        assert_eq!(words(Some(&"1-1".to_owned()), None), WORDS.len() - 1);
+        assert_eq!(words(None, Some(zero)), WORDS.len());
     }
 }

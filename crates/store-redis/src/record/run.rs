@@ -133,6 +133,7 @@ pub(super) fn read(
 pub(crate) fn timer_name(key: &TimerKey, ir: &Ir) -> String {
     match key {
         TimerKey::Deadline => "deadline".to_owned(),
+        TimerKey::Stop => "stop".to_owned(),
         TimerKey::Node { node, claim } => format!("{claim} {}", ir.node(*node).id),
     }
 }
@@ -151,6 +152,7 @@ pub(super) fn read_timers(
 ) -> Result<BTreeSet<(Timestamp, TimerKey)>, StoreError> {
     let named: Vec<(i64, String)> = reader.json(&record.run, "timers")?.unwrap_or_default();
     let key = |name: &str| match name.split_once(' ') {
+        None if name == "stop" => Some(TimerKey::Stop),
         None => Some(TimerKey::Deadline),
         Some((claim, node)) => Some(TimerKey::Node { node: ir.find(node)?, claim: claim.parse().ok()? }),
     };

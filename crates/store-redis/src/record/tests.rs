@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_core::error::NodeError;
+use switchyard_core::ir::AttemptLimit;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::*;
 use switchyard_core::yard::*;
@@ -20,7 +21,7 @@ fn survives(yard: Yard) -> Yard {
         let entries: BTreeMap<_, _> = held.iter().map(|(ix, _)| (*ix, format!("17-{}", ix.0))).collect();
         let record = Record::write(Written { berth: &berth, life: 7, entries: &entries }).unwrap();
         let leases =
-            berth.leases.iter().map(|(ix, (until, _))| (berth.run.ir.node(*ix).id.to_string(), *until));
+            berth.leases.iter().map(|(ix, lease)| (berth.run.ir.node(*ix).id.to_string(), lease.until));
         let leases = leases.collect();
         let stored = record.clone().read(berth.run.id, &leases, &berth.run.ir).unwrap();
         assert_eq!((&stored.berth, stored.life, &stored.entries), (&berth, 7, &entries));
@@ -37,6 +38,7 @@ fn a_run_with_everything_survives() {
         .node("a", &[])
         .with(|a| (a.max_attempts, a.compensated) = (3, true))
         .node("b", &[])
+        .with(|b| b.limit = AttemptLimit::Default)
         .node("c", &["a"])
         .node("d", &["a"]);
     sketch.parallelism = Some(2);
@@ -81,7 +83,7 @@ fn a_run_with_everything_survives() {
     yard.command(id, signal, now, &mut out).unwrap().unwrap();
     yard.command(id, Command::Pause { by: "me".into() }, now, &mut out).unwrap().unwrap();
     let mut yard = survives(yard);
-    let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: false };
+    let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: false, now: false };
     yard.command(id, cancel, now, &mut out).unwrap().unwrap();
     survives(yard);
 }

@@ -1,4 +1,4 @@
--- heartbeat: extends the leases of claims that still count. Mirrors Yard::heartbeat in core.
+-- heartbeat: extends the leases of claims that still count, up to their limits at most. Mirrors Yard::heartbeat in core.
 --
 -- KEYS  leases, then run and dag of each claim
 -- ARGV  beginning of all names, time or '', lease in ms or '', number of claims, each: run, node, claim
@@ -13,12 +13,14 @@ local now, answers = clock(given), {}
 
 for i = 1, tonumber(arg()) do
   local id, node, claim = arg(), arg(), arg()
-  local run = redis.call('HMGET', run_key(id), 'phase', 'flags')
+  local run = redis.call('HMGET', run_key(id), 'phase', 'flags', 'at')
   local text = redis.call('HGET', dag_key(id), node)
   local n = text and parse_node(text)
   if run[1] and n and n.state == 'R' and n.claim == claim then
     if lease ~= '' then
-      redis.call('ZADD', KEYS[1], whole(now + tonumber(lease)), id .. ' ' .. claim .. ' ' .. node)
+      local ends = now + lease
+      if n.limit ~= '' then ends = math.min(ends, run[3] + n.limit) end
+      redis.call('ZADD', KEYS[1], whole(ends), id .. ' ' .. claim .. ' ' .. node)
     end
     local stops = run[1] == 'closing' and string.find(run[2] or '', 's', 1, true)
     answers[i] = stops and 'stop' or 'held'

@@ -16,12 +16,14 @@ local begin, given = arg(), arg()
 local now = clock(given)
 local now_text = whole(now)
 local consumer, worker_name, lease = arg(), arg(), arg()
-local lease_ends = lease ~= '' and whole(now + lease)
+local lease_ends = lease ~= '' and now + lease
+local lease_ends_text = lease_ends and whole(lease_ends)
 --#include nodes
 --#include events
 --#include runs
 --#include queues
 --#include settle
+--#include task
 --#include claim
 
 local queues, places = {}, {}

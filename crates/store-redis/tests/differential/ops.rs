@@ -37,6 +37,7 @@ pub(crate) enum Op {
     Cancel {
         run: u8,
         compensate: bool,
+        now: bool,
     },
     Pause {
         run: u8,
@@ -103,7 +104,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => any::<u8>().prop_map(|which| Op::Heartbeat { which }),
         1 => (any::<u8>(), 0u8..3).prop_map(|(which, chunks)| Op::Say { which, chunks }),
         3 => (0u16..40).prop_map(|seconds| Op::Pass { seconds }),
-        1 => (any::<u8>(), any::<bool>()).prop_map(|(run, compensate)| Op::Cancel { run, compensate }),
+        1 => any::<(u8, bool, bool)>()
+            .prop_map(|(run, compensate, now)| Op::Cancel { run, compensate, now }),
         1 => any::<u8>().prop_map(|run| Op::Pause { run }),
         1 => any::<u8>().prop_map(|run| Op::Resume { run }),
         1 => any::<u8>().prop_map(|run| Op::Signal { run }),

@@ -198,8 +198,9 @@ impl World {
             Op::Heartbeat { which } => self.heartbeat(*which).await,
             Op::Say { which, chunks } => self.say(*which, *chunks, out).await,
             Op::Pass { seconds } => self.pass(*seconds, out).await,
-            Op::Cancel { run, compensate } => {
-                let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: *compensate };
+            Op::Cancel { run, compensate, now } => {
+                let (compensate, now) = (*compensate, *now);
+                let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate, now };
                 self.command(*run, cancel, out).await;
             }
             Op::Pause { run } => self.command(*run, Command::Pause { by: "me".into() }, out).await,
@@ -303,6 +304,14 @@ impl World {
             async move { hot.heartbeat(&claims, lease).await }
         })
         .await;
+        for claim in claims {
+            let held = self.yard.held_task(&claim);
+            self.ask(&Ok::<_, StoreError>(held), |hot| {
+                let claim = claim.clone();
+                async move { hot.held_task(&claim).await }
+            })
+            .await;
+        }
     }
 
     async fn say(&mut self, which: u8, chunks: u8, out: &mut Vec<Event>) {

@@ -23,6 +23,10 @@ pub(crate) struct CancelArgs {
     #[arg(long)]
     no_compensate: bool,
 
+    /// End what workers hold of it at once, instead of giving them `runs.stop_grace` to stop
+    #[arg(long)]
+    now: bool,
+
     /// Print `{"run_id", "status"}`
     #[arg(long)]
     json: bool,
@@ -70,7 +74,7 @@ pub(crate) struct SignalArgs {
 
 pub(crate) async fn cancel(args: &CancelArgs, settings: &Settings) -> Result<(), Failure> {
     let place = place::find(settings).await?;
-    let at = place.cancel(args.run, &args.reason, !args.no_compensate).await?;
+    let at = place.cancel(args.run, &args.reason, !args.no_compensate, args.now).await?;
     tell_status(at, args.json, &*place)
 }
 

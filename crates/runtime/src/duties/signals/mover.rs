@@ -13,8 +13,7 @@ use switchyard_store::{DeadLetter, HotStore, StoreError};
 
 use super::signal::{Output, Says, Signal};
 use crate::kinds::{STORE_UNAVAILABLE, Services};
-use crate::payloads::PayloadError;
-use crate::worker::{Preparation, Prepared, prepare};
+use crate::worker::{Begun, Prepared, Report, begin, finish};
 
 /// Runs whose signals are settled beside each other.
 const AT_ONCE: usize = 16;
@@ -74,6 +73,10 @@ impl From<StoreError> for Trouble {
 impl Mover {
     pub(super) async fn pass(&self) -> Result<Pass, StoreError> {
         let signals = self.plain.take_signals().await?;
+        if !signals.is_empty() {
+            // Leases and limits count to the moment, not to the next pass of the duty.
+            self.hot.reclaim().await?;
+        }
         let mut by_run: HashMap<Option<RunId>, Vec<Taken<'_>>> = HashMap::new();
         for text in &signals {
             let read = Signal::read(text);
@@ -175,25 +178,18 @@ impl Mover {
     /// A signal about a claim that counts.
     async fn held(&self, text: &str, signal: Signal, claim: u32) -> Result<Became, Trouble> {
         let claim = ClaimRef { run: signal.about.run, node: signal.about.node, claim };
-        let outcome = match signal.says {
+        let report = match signal.says {
             Says::Started => return Ok(Became::Stale),
             Says::Heartbeat => {
                 self.hot.heartbeat(&[claim], Some(self.lease)).await?;
                 self.plain.drop_signal(text).await?;
                 return Ok(Became::Applied);
             }
-            Says::Failed(error) => TaskOutcome::Failed(error),
-            Says::Completed(output) => {
-                let output = self.load(output).await?;
-                match self.services.payloads.keep(&output).await {
-                    Ok(output) => TaskOutcome::Succeeded(output),
-                    Err(PayloadError::Store(error)) => return Err(error.into()),
-                    Err(error) => {
-                        TaskOutcome::Failed(NodeError::permanent("output_too_large", error.to_string()))
-                    }
-                }
-            }
+            Says::Failed(error) => Report::Failed(error),
+            Says::Completed(output) => Report::Succeeded(self.load(output).await?),
         };
+        let Some(task) = self.hot.held_task(&claim).await? else { return Ok(Became::Stale) };
+        let outcome = finish(&self.services, &task, report).await?;
         Ok(match self.plain.settle_claim(text, claim, outcome).await? {
             Settled::Applied => Became::Applied,
             Settled::Duplicate | Settled::Stale => Became::Stale,
@@ -207,15 +203,17 @@ impl Mover {
             // The claim was taken back.
             return Ok(Some(Became::Stale));
         }
-        let outcome = match prepare(&self.services, &offer.task).await {
-            Ok(Preparation::Settled(outcome)) => outcome,
-            Ok(Preparation::Ready(prepared)) => match &signal.says {
-                Says::Started => return self.hand_over(text, about, offer, &prepared).await,
-                Says::Failed(error) => TaskOutcome::Failed(error.clone()),
-                Says::Completed(output) => self.succeeded(&prepared, offer, output).await?,
-                Says::Heartbeat => return Ok(Some(Became::Stale)),
-            },
-            Err(error) => failed(error)?,
+        let outcome = match begin(&self.services, &offer.task).await? {
+            Begun::Settle(outcome) => outcome,
+            Begun::Call(prepared) => {
+                let report = match &signal.says {
+                    Says::Started => return self.hand_over(text, about, offer, &prepared).await,
+                    Says::Failed(error) => Report::Failed(error.clone()),
+                    Says::Completed(output) => Report::Succeeded(self.load_ref(output).await?),
+                    Says::Heartbeat => return Ok(Some(Became::Stale)),
+                };
+                finish(&self.services, &offer.task, report).await?
+            }
         };
         if !self.plain.settle_offer(text, about, offer, &outcome).await? {
             return Ok(None);
@@ -247,19 +245,6 @@ impl Mover {
                 }
                 Ok(settled.then_some(Became::Applied))
             }
-        }
-    }
-
-    async fn succeeded(
-        &self,
-        prepared: &Prepared,
-        offer: &Offer,
-        output: &Output,
-    ) -> Result<TaskOutcome, Trouble> {
-        let output = self.load_ref(output).await?;
-        match prepared.succeed(&self.services, &offer.task, &output).await {
-            Ok(outcome) => Ok(outcome),
-            Err(error) => failed(error),
         }
     }
 

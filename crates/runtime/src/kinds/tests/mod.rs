@@ -109,6 +109,7 @@ fn task(program: &Program, input: &Value) -> Task {
         rounds: 0,
         children: None,
         checkpoint: None,
+        limit: None,
     }
 }
 

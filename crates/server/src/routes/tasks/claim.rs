@@ -1,6 +1,5 @@
 //! `POST /v1/tasks/claim`
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -9,12 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
-use switchyard_runtime::kinds::STORE_UNAVAILABLE;
-use switchyard_runtime::worker::{Preparation, prepare};
+use switchyard_runtime::worker::{Begun, Prepared, begin};
 use switchyard_store::Want;
 use tokio_util::sync::CancellationToken;
 
-use super::held::Held;
 use super::{WAIT_MAX, lease, task_schema};
 use crate::ServerState;
 use crate::api::Api;
@@ -97,6 +94,18 @@ fn is_function(queue: &str) -> bool {
         || queue.strip_prefix("function.").is_some_and(|name| !name.is_empty())
 }
 
+/// A task that its worker has to call.
+struct Held {
+    task: Task,
+    prepared: Box<Prepared>,
+}
+
+impl Held {
+    fn claim(&self) -> ClaimRef {
+        ClaimRef { run: self.task.run, node: self.task.node.clone(), claim: self.task.claim }
+    }
+}
+
 /// One request for work.
 struct Desk {
     state: ServerState,
@@ -137,21 +146,14 @@ impl Desk {
 
     /// Settles what needs no call; the rest is for the worker.
     async fn prepare_all(&self, tasks: Vec<Task>) -> Result<Vec<Held>, Problem> {
-        let now = self.state.engine.clock().now();
         let mut held = Vec::new();
         let mut settlements = Vec::new();
         for task in tasks {
             let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
-            match prepare(&self.state.services, &task).await {
-                Ok(Preparation::Ready(prepared)) => {
-                    let time_limit = prepared.time_limit(&task);
-                    held.push(Held { task, prepared, time_limit, since: now });
-                }
-                Ok(Preparation::Settled(outcome)) => settlements.push(Settlement { claim, outcome }),
-                Err(error) if *error.code == *STORE_UNAVAILABLE => {
-                    settlements.push(Settlement { claim, outcome: TaskOutcome::HandedBack });
-                }
-                Err(error) => settlements.push(Settlement { claim, outcome: TaskOutcome::Failed(error) }),
+            match begin(&self.state.services, &task).await {
+                Ok(Begun::Call(prepared)) => held.push(Held { task, prepared }),
+                Ok(Begun::Settle(outcome)) => settlements.push(Settlement { claim, outcome }),
+                Err(_) => settlements.push(Settlement { claim, outcome: TaskOutcome::HandedBack }),
             }
         }
         self.settle(settlements).await?;
@@ -176,11 +178,7 @@ impl Desk {
         let mut tasks = Vec::new();
         for held in held {
             match held.prepared.describe(&self.state.services, &held.task, lease).await {
-                Ok(task) => {
-                    tasks.push(task);
-                    let until = held.since.plus(lease);
-                    self.state.held.put(Arc::new(held), until);
-                }
+                Ok(task) => tasks.push(task),
                 Err(error) => {
                     let outcome = TaskOutcome::Failed(error);
                     self.settle(vec![Settlement { claim: held.claim(), outcome }]).await?;

@@ -2,7 +2,6 @@
 //! them; one that goes silent loses them to another.
 
 mod claim;
-mod held;
 mod progress;
 mod settle;
 
@@ -17,8 +16,6 @@ use super::runs::run_id;
 use crate::api::Api;
 use crate::openapi;
 use crate::problem::Problem;
-
-pub(crate) use held::HeldTasks;
 
 /// The longest that a claim waits for work.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);

@@ -11,7 +11,7 @@ use switchyard_core::yard::Standing;
 use switchyard_runtime::handlers::CHUNK_BYTES_MAX;
 
 use super::ClaimBody;
-use super::settle::{present, standing_schema, why_not};
+use super::settle::{held, standing_schema, why_not};
 use crate::ServerState;
 use crate::api::{Api, Operation};
 use crate::extract::Body;
@@ -58,7 +58,7 @@ async fn checkpoint(
     Body(body): Body<CheckpointBody>,
 ) -> Result<Json<Value>, Problem> {
     let claim = body.claim.read()?;
-    present(&state, &claim).await?;
+    held(&state, &claim).await?;
     let value = state.engine.payloads().keep(&body.value).await?;
     say(&state, &claim, Progress::Checkpoint(value)).await
 }
@@ -69,7 +69,7 @@ async fn chunks(
 ) -> Result<Json<Value>, Problem> {
     let claim = body.claim.read()?;
     let chunks = readable(&body.chunks)?;
-    present(&state, &claim).await?;
+    held(&state, &claim).await?;
     say(&state, &claim, Progress::Chunks(chunks)).await
 }
 

@@ -1,22 +1,18 @@
 //! `POST /v1/tasks/heartbeat`, `complete`, `fail`, `release`
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_core::NodeError;
-use switchyard_core::run::{ClaimRef, NodeState, Settled, Settlement, TaskOutcome};
+use switchyard_core::run::{ClaimRef, NodeRun, NodeState, Settled, Settlement, Task};
 use switchyard_core::yard::Standing;
-use switchyard_lang::duration::HumanDuration;
 use switchyard_runtime::EngineError;
-use switchyard_runtime::kinds::STORE_UNAVAILABLE;
-use switchyard_store::{StoreError, Want};
+use switchyard_runtime::kinds::TIMEOUT;
+use switchyard_runtime::worker::{Report, finish};
+use switchyard_store::Want;
 
-use super::held::Held;
 use super::{ClaimBody, lease};
 use crate::ServerState;
 use crate::api::{Api, Operation};
@@ -108,32 +104,19 @@ async fn heartbeat(
 ) -> Result<Json<Value>, Problem> {
     let claim = body.claim.read()?;
     let lease = lease(body.lease.map(|lease| lease.0))?;
-    present(&state, &claim).await?;
+    held(&state, &claim).await?;
     let standings = state.engine.hot().heartbeat(std::slice::from_ref(&claim), Some(lease)).await?;
-    let standing = standings.into_iter().next().unwrap_or(Standing::Lost);
-    if standing == Standing::Lost {
-        return Err(why_not(&state, &claim).await?);
+    match standings.into_iter().next() {
+        Some(standing @ (Standing::Held | Standing::Stop)) => Ok(Json(json!({ "standing": standing }))),
+        Some(Standing::Lost) | None => Err(why_not(&state, &claim).await?),
     }
-    state.held.extend(&claim, state.engine.clock().now().plus(lease));
-    Ok(Json(json!({ "standing": standing })))
 }
 
 async fn complete(
     State(state): State<ServerState>,
     Body(body): Body<CompleteBody>,
 ) -> Result<Json<Value>, Problem> {
-    let claim = body.claim.read()?;
-    let outcome = match present(&state, &claim).await? {
-        Some(held) => match held.prepared.succeed(&state.services, &held.task, &body.output).await {
-            Err(error) if *error.code == *STORE_UNAVAILABLE => {
-                return Err(StoreError::unavailable(error.message).into());
-            }
-            Err(error) => TaskOutcome::Failed(error),
-            Ok(outcome) => outcome,
-        },
-        None => TaskOutcome::Succeeded(state.engine.payloads().keep(&body.output).await?),
-    };
-    settle(&state, claim, outcome).await
+    settle(&state, &body.claim.read()?, Report::Succeeded(body.output)).await
 }
 
 async fn fail(State(state): State<ServerState>, Body(body): Body<FailBody>) -> Result<Json<Value>, Problem> {
@@ -144,57 +127,36 @@ async fn fail(State(state): State<ServerState>, Body(body): Body<FailBody>) -> R
         message: short("error.message", &body.error.message, REASON_BYTES_MAX)?.into(),
         retryable: body.error.retryable.unwrap_or(true),
     };
-    present(&state, &claim).await?;
-    settle(&state, claim, TaskOutcome::Failed(error)).await
+    settle(&state, &claim, Report::Failed(error)).await
 }
 
 async fn release(
     State(state): State<ServerState>,
     Body(body): Body<ClaimBody>,
 ) -> Result<Json<Value>, Problem> {
-    let claim = body.read()?;
-    present(&state, &claim).await?;
-    settle(&state, claim, TaskOutcome::HandedBack).await
+    settle(&state, &body.read()?, Report::Released).await
 }
 
-/// Makes limits count to the moment, and refuses claims that no worker over HTTP can have.
-pub(super) async fn present(state: &ServerState, claim: &ClaimRef) -> Result<Option<Arc<Held>>, Problem> {
-    let held = state.held.get(claim);
-    // First: taking too long is a failed attempt, which is more than a lease that ran out.
-    if let Some(limit) = held.as_ref().and_then(|held| held.overdue(state.engine.clock().now())) {
-        let error = timed_out(limit);
-        let problem = Problem::conflict("task_timed_out", &error.message);
-        apply(state, claim, TaskOutcome::Failed(error)).await?;
-        return Err(problem);
-    }
-    // A lease that has run out is taken back before anything is said about it, not at the next pass of the duty.
+/// The task that a claim is about, if the claim counts and a worker over HTTP can have it.
+pub(super) async fn held(state: &ServerState, claim: &ClaimRef) -> Result<Task, Problem> {
+    // Leases and limits count to the moment, not to the next pass of the duty.
     state.engine.hot().reclaim().await?;
-    if held.is_none() {
-        require_function(state, claim).await?;
-    }
-    Ok(held)
-}
-
-fn timed_out(limit: Duration) -> NodeError {
-    NodeError::retryable("timeout", format!("it did not end within {}", HumanDuration(limit)))
-}
-
-/// Claims of tasks that Switchyard executes itself are nobody else's business.
-async fn require_function(state: &ServerState, claim: &ClaimRef) -> Result<(), Problem> {
-    let Some(run) = state.engine.hot().snapshot(claim.run).await? else { return Ok(()) };
-    match run.ir.find(&claim.node) {
-        Some(ix) if run.ir.node(ix).queue.starts_with("function") => Ok(()),
-        Some(_) => Err(Problem::conflict("not_a_worker_task", "this task is executed by Switchyard itself")),
-        None => Err(unknown_node(claim)),
+    match state.engine.hot().held_task(claim).await? {
+        Some(task) if task.queue.starts_with("function") => Ok(task),
+        Some(_) => Err(not_a_worker_task()),
+        None => Err(why_not(state, claim).await?),
     }
 }
 
-async fn settle(state: &ServerState, claim: ClaimRef, outcome: TaskOutcome) -> Result<Json<Value>, Problem> {
-    apply(state, &claim, outcome).await?;
-    Ok(Json(json!({ "settled": "applied" })))
-}
-
-async fn apply(state: &ServerState, claim: &ClaimRef, outcome: TaskOutcome) -> Result<(), Problem> {
+async fn settle(state: &ServerState, claim: &ClaimRef, report: Report) -> Result<Json<Value>, Problem> {
+    let task = match held(state, claim).await {
+        Ok(task) => task,
+        Err(problem) => {
+            state.metrics.settled("too_late");
+            return Err(problem);
+        }
+    };
+    let outcome = finish(&state.services, &task, report).await?;
     let said = outcome.as_str();
     let settlement = Settlement { claim: claim.clone(), outcome };
     let (settled, _) = state.engine.hot().step(vec![settlement], &Want::nothing("api".into())).await?;
@@ -203,19 +165,22 @@ async fn apply(state: &ServerState, claim: &ClaimRef, outcome: TaskOutcome) -> R
         return Err(why_not(state, claim).await?);
     }
     state.metrics.settled(said);
-    if let Some(held) = state.held.get(claim) {
-        let took = state.engine.clock().now().since(held.since);
-        state.metrics.executed(&held.task.queue, said, took);
+    if let Some(limit) = task.limit {
+        state.metrics.executed(&task.queue, said, state.engine.clock().now().since(limit.began()));
     }
-    state.held.forget(claim);
-    Ok(())
+    Ok(Json(json!({ "settled": "applied" })))
 }
 
 /// Why a claim does not count. Nothing has changed.
 pub(super) async fn why_not(state: &ServerState, claim: &ClaimRef) -> Result<Problem, Problem> {
-    state.held.forget(claim);
     let run = state.engine.state(claim.run).await.map_err(|error: EngineError| Problem::from(error))?;
-    let Some(ix) = run.ir.find(&claim.node) else { return Ok(unknown_node(claim)) };
+    let Some(ix) = run.ir.find(&claim.node) else {
+        let detail = format!("there is no node `{}` in {}", claim.node, claim.run);
+        return Ok(Problem::not_found("unknown_node", detail));
+    };
+    if !run.ir.node(ix).queue.starts_with("function") {
+        return Ok(not_a_worker_task());
+    }
     let node = run.node(ix);
     if claim.claim > node.claim {
         return Ok(Problem::conflict(
@@ -223,11 +188,14 @@ pub(super) async fn why_not(state: &ServerState, claim: &ClaimRef) -> Result<Pro
             format!("`{}` was never claimed that often", claim.node),
         ));
     }
+    if let Some(message) = timed_out(node, claim.claim) {
+        return Ok(Problem::conflict("task_timed_out", message));
+    }
     let lost = claim.claim < node.claim || node.state == NodeState::Ready;
     Ok(if lost {
         Problem::conflict(
             "lease_expired",
-            "the lease ran out, or the task was given back; nothing has changed",
+            "the lease ran out, the attempt took too long, or the task was given back; nothing has changed",
         )
         .hint("send heartbeats more often than the lease, or ask for a longer one")
     } else {
@@ -235,6 +203,14 @@ pub(super) async fn why_not(state: &ServerState, claim: &ClaimRef) -> Result<Pro
     })
 }
 
-fn unknown_node(claim: &ClaimRef) -> Problem {
-    Problem::not_found("unknown_node", format!("there is no node `{}` in {}", claim.node, claim.run))
+/// What an attempt failed with that took longer than its limit, if it is the newest of its node.
+fn timed_out(node: &NodeRun, claim: u32) -> Option<&str> {
+    let ended = matches!(node.state, NodeState::Waiting | NodeState::Failed);
+    let error = node.error.as_deref().filter(|error| *error.code == *TIMEOUT)?;
+    (ended && claim == node.claim).then_some(&*error.message)
+}
+
+/// Claims of tasks that Switchyard executes itself are not for workers over HTTP.
+fn not_a_worker_task() -> Problem {
+    Problem::conflict("not_a_worker_task", "this task is executed by Switchyard itself")
 }

@@ -17,7 +17,21 @@ local function quoted(name)
   return '"' .. name .. '"'
 end
 
-local function start(r, name, n, entry)
+-- The claim is due at the end of its lease or of its limit, whichever comes first. Mirrors Yard::set_lease in core.
+local function hold(r, name, n, limit)
+  local ends, ends_text = lease_ends, lease_ends_text
+  if limit ~= '' then
+    local limit_ends = now + limit
+    n.limit = whole(limit_ends - r.at)
+    if not ends or limit_ends < ends then ends, ends_text = limit_ends, whole(limit_ends) end
+  end
+  if ends then
+    local count = #leases_new
+    leases_new[count + 1], leases_new[count + 2] = ends_text, r.id .. ' ' .. n.claim .. ' ' .. name
+  end
+end
+
+local function start(r, name, n, entry, limit)
   if n.continues ~= '1' then n.attempt = whole(n.attempt + 1) end
   n.state, n.continues, n.entry = 'R', '0', entry
   n.claim, n.deliveries = whole(n.claim + 1), whole(n.deliveries + 1)
@@ -25,63 +39,11 @@ local function start(r, name, n, entry)
   set_node(r, name, n)
   emit(r, '{"node_started":{"node":' .. quoted(name) .. ',"attempt":' .. n.attempt .. ',"claim":' .. n.claim
     .. ',"worker":' .. worker_name .. '}}')
-  if lease_ends then
-    local count = #leases_new
-    leases_new[count + 1], leases_new[count + 2] = lease_ends, r.id .. ' ' .. n.claim .. ' ' .. name
-  end
+  hold(r, name, n, limit)
 end
 
--- The node itself, then those that it reads; taken apart once for all tasks alike.
-local lists = {}
-local function names_of(node, reads)
-  local key = node .. ' ' .. reads
-  local names = lists[key]
-  if not names then
-    names = {}
-    for name in string.gmatch(key, '%S+') do names[#names + 1] = name end
-    lists[key] = names
-  end
-  return names
-end
-
--- What it reads of the context: only what can be there.
-local function context_of(r, n, names)
-  local fields = { 'input', 'trace' }
-  if n.more == '1' then fields[3], fields[4] = names[1] .. ':wait', names[1] .. ':checkpoint' end
-  for i = 2, #names do
-    local node = r.nodes[names[i]]
-    if node then
-      fields[#fields + 1] = names[i] .. ':output'
-      if node.more == '1' then fields[#fields + 1] = names[i] .. ':error' end
-    end
-  end
-  return redis.call('HMGET', r.context, unpack(fields))
-end
-
--- What is short comes as one text: every part of an answer costs both sides something.
-local function task_of(r, n, names, needs, at)
-  local skip = needs ~= '0' and n.fired == '0' and '1' or '0'
-  local found, own = context_of(r, n, names), n.more == '1'
-  local head = r.id .. ' ' .. names[1] .. ' ' .. n.claim .. ' ' .. n.attempt .. ' ' .. r.definition .. ' ' .. r.attempt
-    .. ' ' .. r.at .. ' ' .. n.started .. ' ' .. r.depth .. ' ' .. skip .. ' ' .. n.rounds .. ' ' .. at
-  local task = { head, found[1], found[2], own and found[3], own and found[4] }
-  local next_found = own and 5 or 3
-  for i = 2, #names do
-    local node, count = r.nodes[names[i]], #task
-    task[count + 1], task[count + 2], task[count + 3] = 'P', false, false
-    if node then
-      task[count + 1], task[count + 2] = node.state, found[next_found]
-      if node.more == '1' then
-        next_found = next_found + 1
-        task[count + 3] = found[next_found]
-      end
-      next_found = next_found + 1
-    end
-  end
-  return task
-end
-
--- Its fields are written in this order: run_id, node_id, gen, reads, needs, at. What somebody else has put there is void.
+-- Its fields are written in this order: run_id, node_id, gen, reads, needs, at, limit. An entry of another form is void,
+-- except that one from before there were limits has none.
 local function claim_entry(stream, id, f)
   local r = f[1] == 'run_id' and f[11] == 'at' and open_run(f[2])
   if r and r.gen == f[6] and hands_out(r) then
@@ -89,7 +51,7 @@ local function claim_entry(stream, id, f)
     open_nodes(r, names)
     local n = r.nodes[f[4]] or untouched(f[10])
     if n.state == 'Q' then
-      start(r, f[4], n, id)
+      start(r, f[4], n, id, f[14] or '')
       tasks[#tasks + 1] = task_of(r, n, names, f[10], f[12])
       return
     end

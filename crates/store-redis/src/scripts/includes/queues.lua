@@ -4,8 +4,8 @@ local added, tokens, done, leases_over, leases_new = {}, {}, {}, {}, {}
 
 local function count_task(stream, by) added[stream] = (added[stream] or 0) + by end
 
-local function enqueue(r, node, stream, reads, needs)
-  tokens[#tokens + 1] = { r, node, stream, reads, needs }
+local function enqueue(r, node, stream, reads, needs, limit)
+  tokens[#tokens + 1] = { r, node, stream, reads, needs, limit }
 end
 
 -- The entry of a claim that has been settled, or of a task that is void.
@@ -37,7 +37,7 @@ end
 local function write_tokens()
   for _, t in ipairs(tokens) do
     redis.call('XADD', t[3], '*', 'run_id', t[1].id, 'node_id', t[2], 'gen', t[1].gen, 'reads', t[4], 'needs', t[5],
-      'at', now_text)
+      'at', now_text, 'limit', t[6])
     count_task(t[3], 1)
   end
 end

@@ -5,12 +5,15 @@
 -- What the caller knows of a node and of what follows from its end; settlements of one node share it.
 local function read_place()
   local p = {
-    node = arg(), name = arg(), definition = arg(), stream = arg(), reads = arg(), needs = arg(), result = arg(),
-    last = arg(), last_stream = arg(), last_reads = arg(), last_needs = arg(), edges = {}, names = {},
+    node = arg(), name = arg(), definition = arg(), stream = arg(), reads = arg(), needs = arg(), limit = arg(),
+    result = arg(), last = arg(), last_stream = arg(), last_reads = arg(), last_needs = arg(), last_limit = arg(),
+    edges = {}, names = {},
   }
   p.names[1] = p.node
   for i = 1, tonumber(arg()) do
-    p.edges[i] = { to = arg(), fires = arg(), any = arg(), needs = arg(), stream = arg(), reads = arg() }
+    p.edges[i] = {
+      to = arg(), fires = arg(), any = arg(), needs = arg(), stream = arg(), reads = arg(), limit = arg(),
+    }
     p.names[i + 1] = p.edges[i].to
   end
   if p.last ~= '' then p.names[#p.names + 1] = p.last end
@@ -32,7 +35,7 @@ local function copy_node(n)
   return {
     state = n.state, attempt = n.attempt, claim = n.claim, continues = n.continues, deliveries = n.deliveries,
     open = n.open, fired = n.fired, started = n.started, completed = n.completed, ended = n.ended, rounds = n.rounds,
-    more = n.more, entry = n.entry, changed = n.changed,
+    more = n.more, entry = n.entry, limit = n.limit, changed = n.changed,
   }
 end
 
@@ -64,7 +67,9 @@ local function release_last(r, p, joins, released)
   if t and t.state == 'P' and r.counter - 1 + #released == 0 and r.approvals == 0 then
     t.state = 'Q'
     joins[p.last] = t
-    released[1] = { to = p.last, stream = p.last_stream, reads = p.last_reads, needs = p.last_needs }
+    released[1] = {
+      to = p.last, stream = p.last_stream, reads = p.last_reads, needs = p.last_needs, limit = p.last_limit,
+    }
   end
 end
 
@@ -73,6 +78,7 @@ local function give_up_claim(r, p, n)
     finish_entry(p.stream, n.entry)
     n.entry = ''
   end
+  n.limit = ''
   leases_over[#leases_over + 1] = r.id .. ' ' .. n.claim .. ' ' .. p.node
 end
 
@@ -81,7 +87,7 @@ local function hand_back(r, p, n)
   n.state, n.continues, n.deliveries = 'Q', '1', whole(math.max(n.deliveries - 1, 0))
   set_node(r, p.node, n)
   emit(r, '{"node_released":{"node":' .. p.name .. ',"reason":"handed_back"}}')
-  if not r.paused then enqueue(r, p.node, p.stream, p.reads, p.needs) end
+  if not r.paused then enqueue(r, p.node, p.stream, p.reads, p.needs, p.limit) end
 end
 
 -- What a node leaves in `context:{run}` besides its output, if it has left any.
@@ -139,7 +145,7 @@ local function settle(id, p, claim, kind, value)
   r.counter = counter
   for name, t in pairs(joins) do set_node(r, name, t) end
   for _, to in ipairs(released) do
-    if not r.paused then enqueue(r, to.to, to.stream, to.reads, to.needs) end
+    if not r.paused then enqueue(r, to.to, to.stream, to.reads, to.needs, to.limit) end
   end
   if ends then end_run(r, p) end
   return 'a'

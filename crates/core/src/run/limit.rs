@@ -1,0 +1,27 @@
+//! An attempt that takes longer than its limit.
+
+use std::time::Duration;
+
+use super::*;
+use crate::NodeError;
+
+impl Run {
+    /// Ends the attempt of a claim whose limit has passed: it has failed with code `timeout`, and the retry policy
+    /// decides about another. Whether the claim still counted.
+    pub fn time_out(
+        &mut self,
+        ix: NodeIx,
+        claim: u32,
+        limit: Duration,
+        now: Timestamp,
+        out: &mut Changes,
+    ) -> bool {
+        if self.standing(ix, claim) != Settled::Applied {
+            return false;
+        }
+        let error = NodeError::retryable("timeout", format!("it did not end within {limit:?}"));
+        self.fail_or_retry(ix, error, now, out);
+        self.conclude(now, out);
+        true
+    }
+}
