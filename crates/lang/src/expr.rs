@@ -6,23 +6,38 @@
 //! A plain path (`input.a[0].b`, by far the most common expression) does not go through CEL at all: it is looked up
 //! in the JSON, which is faster and keeps the order of its keys. Numbers differ from CEL in one point, because JSON
 //! does not tell `2` from `2.0`: arithmetic between an integer and a float gives a float.
+//!
+//! Every evaluation has a [`Budget`]. The CEL library parses, and has the values and functions; the tree is walked here
+//! (`plan`, `walk`), because the library's interpreter has no place to count (`docs/decisions/expression-budgets.md`).
 
 use std::fmt;
 use std::sync::Arc;
 
-use cel::IdedExpr;
 use serde_json::Value;
 
 use crate::limits;
+use evaluate::NoValue;
 
-mod arithmetic;
+mod access;
+mod budget;
+mod charge;
 mod check;
 mod convert;
+mod cost;
+mod distinct;
 mod environment;
 mod evaluate;
+mod fold;
+mod function;
+mod operand;
+mod operators;
 mod path;
+mod pattern;
+mod plan;
 mod scope;
+mod walk;
 
+pub use budget::{Budget, Exceeded};
 pub use scope::{NodeView, Scope};
 
 /// The variables an expression may use in one place.
@@ -58,7 +73,7 @@ struct Compiled {
 #[derive(Debug)]
 enum Code {
     Path(path::Path),
-    Cel(IdedExpr),
+    Cel(plan::Plan),
 }
 
 /// What an expression mentions.
@@ -93,6 +108,8 @@ impl BadExpr {
 pub struct ExprError {
     pub expression: String,
     pub reason: String,
+    /// The limit of its budget that it went over, if that is why.
+    pub exceeded: Option<Exceeded>,
 }
 
 impl fmt::Display for ExprError {
@@ -120,10 +137,9 @@ impl Expr {
         let (code, refs) = match path::Path::parse(source, allowed) {
             Some((path, refs)) => (Code::Path(path), refs),
             None => {
-                let mut ast = environment::parse(source)?;
+                let ast = environment::parse(source)?;
                 let refs = check::check(&ast, source, allowed)?;
-                arithmetic::soften(&mut ast);
-                (Code::Cel(ast), refs)
+                (Code::Cel(plan::plan(&ast, &refs)?), refs)
             }
         };
         Ok(Self(Arc::new(Compiled { source: source.into(), code, refs })))
@@ -138,25 +154,46 @@ impl Expr {
     }
 
     /// Evaluates to JSON.
-    pub fn eval(&self, scope: &Scope) -> Result<Value, ExprError> {
+    pub fn eval(&self, scope: &Scope, budget: &Budget<'_>) -> Result<Value, ExprError> {
         let result = match &self.0.code {
-            Code::Path(path) => path.lookup(scope).cloned(),
-            Code::Cel(ast) => evaluate::evaluate(ast, &self.0.refs, scope),
+            Code::Path(path) => copied(path, scope, budget),
+            Code::Cel(plan) => evaluate::evaluate(plan, &self.0.refs, scope, budget),
         };
-        result.map_err(|reason| self.error(reason))
+        result.map_err(|error| match error {
+            NoValue::Failed(reason) => self.error(reason),
+            NoValue::Exceeded(exceeded) => ExprError::exceeded(&self.0.source, exceeded),
+        })
     }
 
     /// Evaluates a condition: anything but a boolean is an error.
-    pub fn eval_bool(&self, scope: &Scope) -> Result<bool, ExprError> {
-        match self.eval(scope)? {
+    pub fn eval_bool(&self, scope: &Scope, budget: &Budget<'_>) -> Result<bool, ExprError> {
+        match self.eval(scope, budget)? {
             Value::Bool(value) => Ok(value),
             other => Err(self.error(format!("a condition must be true or false, not {}", kind(&other)))),
         }
     }
 
     pub(crate) fn error(&self, reason: impl Into<String>) -> ExprError {
-        ExprError { expression: self.0.source.to_string(), reason: reason.into() }
+        ExprError { expression: self.0.source.to_string(), reason: reason.into(), exceeded: None }
     }
+}
+
+impl ExprError {
+    /// A budget that was exceeded by an expression, or by the template that it stands in.
+    pub(crate) fn exceeded(expression: &str, exceeded: Exceeded) -> Self {
+        let shown: String = expression.chars().take(EXPRESSION_SHOWN_CHARS).collect();
+        let cut = if shown.len() < expression.len() { "…" } else { "" };
+        Self { expression: shown + cut, reason: exceeded.to_string(), exceeded: Some(exceeded) }
+    }
+}
+
+/// What a message shows of an expression that was too much.
+const EXPRESSION_SHOWN_CHARS: usize = 200;
+
+fn copied(path: &path::Path, scope: &Scope, budget: &Budget<'_>) -> Result<Value, NoValue> {
+    let value = path.lookup(scope)?;
+    budget.copy_json(value)?;
+    Ok(value.clone())
 }
 
 pub(crate) fn kind(value: &Value) -> &'static str {

@@ -2,11 +2,14 @@
 //!
 //! Enforced: `type`, `required`, `properties`, `items`, `enum`, and `default` of properties. Other keywords are kept
 //! in the definition and not enforced, so a full schema may be written for documentation.
+//!
+//! Checking has the budget of an evaluation: a list of empty maps and a large default make a large input, and every
+//! element is compared with every value of an `enum`.
 
 use serde_json::{Map, Value};
 
 use crate::diagnostic::Diagnostics;
-use crate::expr;
+use crate::expr::{self, Budget, Exceeded};
 use crate::problem::{At, Problems};
 use crate::suggest;
 
@@ -54,52 +57,81 @@ impl InputSchema {
         {
             input = Value::Object(Map::new());
         }
-        let mut problems = Problems::default();
-        self.fill_and_check(&mut input, &At::Root.key("input"), &mut problems);
-        problems.finish(None)?;
+        let mut check = Check { problems: Problems::default(), budget: Budget::default() };
+        let at = At::Root.key("input");
+        if let Err(exceeded) = self.fill_and_check(&mut input, &at, &mut check) {
+            check.problems = Problems::default();
+            check.problems.add(&at, format!("it cannot be checked: {exceeded}"), None);
+        }
+        check.problems.finish(None)?;
         Ok(input)
     }
 
-    fn fill_and_check(&self, value: &mut Value, at: &At<'_>, problems: &mut Problems) {
+    fn fill_and_check(&self, value: &mut Value, at: &At<'_>, check: &mut Check) -> Result<(), Exceeded> {
+        check.budget.step(1)?;
         if !self.types.is_empty() && !self.types.iter().any(|name| is_type(value, name)) {
             let expected = self.types.join(" or ");
-            problems.add(at, format!("expected {expected}, found {}", expr::kind(value)), None);
-            return;
+            check.problems.add(at, format!("expected {expected}, found {}", expr::kind(value)), None);
+            return Ok(());
         }
-        if let Some(allowed) = &self.allowed
-            && !allowed.contains(value)
-        {
-            let list: Vec<String> = allowed.iter().take(20).map(Value::to_string).collect();
-            problems.add(at, "not one of the allowed values", Some(format!("allowed: {}", list.join(", "))));
+        if let Some(allowed) = &self.allowed {
+            check.budget.compare_json(value, allowed.len())?;
+            if !allowed.contains(value) {
+                let list: Vec<String> = allowed.iter().take(20).map(Value::to_string).collect();
+                let hint = format!("allowed: {}", list.join(", "));
+                check.problems.add(at, "not one of the allowed values", Some(hint));
+            }
         }
         match value {
-            Value::Object(map) => self.check_object(map, at, problems),
+            Value::Object(map) => self.check_object(map, at, check)?,
             Value::Array(list) => {
                 for (index, item) in list.iter_mut().enumerate() {
                     if let Some(items) = &self.items {
-                        items.fill_and_check(item, &at.index(index), problems);
+                        items.fill_and_check(item, &at.index(index), check)?;
                     }
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
-    fn check_object(&self, map: &mut Map<String, Value>, at: &At<'_>, problems: &mut Problems) {
+    fn check_object(
+        &self,
+        map: &mut Map<String, Value>,
+        at: &At<'_>,
+        check: &mut Check,
+    ) -> Result<(), Exceeded> {
         for (name, schema) in &self.properties {
+            check.budget.step(1)?;
             if let (None, Some(default)) = (map.get(name), &schema.default) {
+                check.budget.copy_json(default)?;
                 map.insert(name.clone(), default.clone());
             }
             if let Some(value) = map.get_mut(name) {
-                schema.fill_and_check(value, &at.key(name), problems);
+                schema.fill_and_check(value, &at.key(name), check)?;
             }
         }
-        for name in self.required.iter().filter(|name| !map.contains_key(*name)) {
-            let near = suggest::nearest(name, map.keys().map(String::as_str));
+        for name in &self.required {
+            check.budget.step(1)?;
+            if map.contains_key(name) {
+                continue;
+            }
+            let near = match check.problems.is_full() {
+                true => None,
+                false => suggest::nearest(name, map.keys().map(String::as_str)),
+            };
             let hint = near.map(|near| format!("there is `{near}`: did you mean `{name}`?"));
-            problems.add(at, format!("missing `{name}`"), hint);
+            check.problems.add(at, format!("missing `{name}`"), hint);
         }
+        Ok(())
     }
+}
+
+/// One check of an input, while it lasts.
+struct Check {
+    problems: Problems,
+    budget: Budget<'static>,
 }
 
 fn is_type(value: &Value, name: &str) -> bool {
@@ -211,6 +243,33 @@ mod tests {
             "input.type: unknown type \"strin\"\n  hint: did you mean `string`?\n\
              input.required: expected a list of names\n\
              input.properties: expected a map of schemas"
+        );
+    }
+
+    fn with_schema(schema: &serde_json::Value) -> Program {
+        let value = json!({"name": "t", "input": schema, "nodes": {"a": {"type": "transform"}}});
+        Program::compile_value(&value).unwrap()
+    }
+
+    #[test]
+    fn a_default_for_many_items_is_stopped_before_it_fills_the_memory() {
+        let items = json!({"properties": {"a": {"default": "x".repeat(1_000_000)}}});
+        let program = with_schema(&json!({"type": "array", "items": items}));
+        assert!(program.prepare_input(json!(vec![json!({}); 50])).is_ok());
+        assert_eq!(
+            program.prepare_input(json!(vec![json!({}); 3_000])).unwrap_err().to_string(),
+            "input: it cannot be checked: it makes more than 134217728 bytes, the limit of an evaluation"
+        );
+    }
+
+    #[test]
+    fn many_items_times_many_allowed_values_are_stopped() {
+        let allowed: Vec<u32> = (0..20_000).collect();
+        let program = with_schema(&json!({"type": "array", "items": {"enum": allowed}}));
+        assert!(program.prepare_input(json!(vec![19_999; 1_000])).is_ok());
+        assert_eq!(
+            program.prepare_input(json!(vec![19_999; 20_000])).unwrap_err().to_string(),
+            "input: it cannot be checked: it takes more than 10000000 steps, the limit of an evaluation"
         );
     }
 }

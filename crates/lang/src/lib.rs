@@ -30,7 +30,7 @@ pub mod template;
 pub use bundle::{Loader, bundle};
 pub use decode::decode_value;
 pub use diagnostic::{Diagnostic, Diagnostics, Position};
-pub use expr::{Expr, ExprError, NodeView, Scope};
+pub use expr::{Budget, Exceeded, Expr, ExprError, NodeView, Scope};
 pub use patch::PatchOp;
 pub use program::{Body, CompiledKind, CompiledNode, Program};
 pub use schema::json_schema;

@@ -1,5 +1,7 @@
 //! What a definition may cost. Everything here is checked before the work it bounds is done.
 
+use std::time::Duration;
+
 /// The largest definition text, in bytes.
 pub const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -26,6 +28,15 @@ pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
 
 /// How deep an expression may nest. The evaluator recurses once a level, on the worker's stack.
 pub const EXPRESSION_DEPTH_MAX: usize = 32;
+
+/// Steps of one evaluation: of an expression, or of a template with all the expressions in it.
+pub const EVALUATION_STEPS_MAX: u64 = 10_000_000;
+
+/// Bytes that one evaluation may make, everything in between included.
+pub const EVALUATION_BYTES_MAX: u64 = 128 * 1024 * 1024;
+
+/// How long one evaluation may take, on a machine that is too busy for its steps.
+pub const EVALUATION_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How many problems of one definition are reported.
 pub const PROBLEMS_MAX: usize = 100;

@@ -10,7 +10,7 @@ use switchyard_core::{Hash, Timestamp};
 
 use crate::diagnostic::Diagnostics;
 use crate::duration::{DURATION_MAX, HumanDuration};
-use crate::expr::{Expr, ExprError, Scope};
+use crate::expr::{Budget, Expr, ExprError, Scope};
 use crate::input::InputSchema;
 use crate::spec::{Definition, HitlTimeout, ItemError, MethodSpec, WaitTimeout};
 use crate::template::Template;
@@ -98,7 +98,7 @@ pub struct CompiledTransform {
     pub value: Option<Template>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum CompiledSleep {
     For(Template),
     Until(Template),
@@ -162,17 +162,16 @@ impl Program {
         }
     }
 
-    /// The key and cap for runs with this input, if the workflow limits its concurrency.
-    pub fn concurrency(&self, input: &Value) -> Result<Option<(String, NonZeroU32)>, ExprError> {
-        let Some((key, limit)) = &self.concurrency else { return Ok(None) };
-        Ok(Some((key.render_text(&Scope::new(input.clone()))?, *limit)))
+    /// The key, which sees `input` alone, and cap of its runs, if the workflow limits its concurrency.
+    pub fn concurrency(&self) -> Option<(&Template, NonZeroU32)> {
+        self.concurrency.as_ref().map(|(key, limit)| (key, *limit))
     }
 }
 
 impl CompiledNode {
     /// Everything the node would act on, rendered: two executions with the same are alike.
     /// `None` for kinds whose doing is not in their fields alone.
-    pub fn rendered(&self, scope: &Scope) -> Option<Result<Value, ExprError>> {
+    pub fn rendered(&self, scope: &Scope, budget: &Budget<'_>) -> Option<Result<Value, ExprError>> {
         let mut templates: Vec<&Template> = self.input.iter().collect();
         match &self.kind {
             CompiledKind::Function(_) => {}
@@ -194,21 +193,26 @@ impl CompiledNode {
             | CompiledKind::Loop(_)
             | CompiledKind::Workflow(_) => return None,
         }
-        Some(templates.into_iter().map(|template| template.render(scope)).collect())
+        Some(templates.into_iter().map(|template| template.render(scope, budget)).collect())
     }
 }
 
 impl CompiledSleep {
     /// When to wake up.
-    pub fn wake_at(&self, scope: &Scope, now: Timestamp) -> Result<Timestamp, ExprError> {
+    pub fn wake_at(
+        &self,
+        scope: &Scope,
+        now: Timestamp,
+        budget: &Budget<'_>,
+    ) -> Result<Timestamp, ExprError> {
         match self {
             Self::For(template) => {
-                let length =
-                    sleep_length(&template.render(scope)?).map_err(|reason| template.error(reason))?;
+                let length = sleep_length(&template.render(scope, budget)?)
+                    .map_err(|reason| template.error(reason))?;
                 Ok(now.plus(length))
             }
             Self::Until(template) => {
-                let text = template.render_text(scope)?;
+                let text = template.render_text(scope, budget)?;
                 moment(&text).ok_or_else(|| template.error(bad_moment(&text)))
             }
         }

@@ -1,15 +1,18 @@
 //! "did you mean": the nearest known word, if one is near enough to be a slip.
 
+/// Longer words are nobody's slip: comparing them takes quadratic time.
+const WORD_BYTES_MAX: usize = 64;
+
 /// The candidate that `word` most likely stands for.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing a long word with many ids would take quadratic time for a suggestion nobody needs.
-    if word.len() > 64 {
+    if word.len() > WORD_BYTES_MAX {
         return None;
     }
     let word = word.to_lowercase();
     candidates
         .into_iter()
         .take(10_000)
+        .filter(|candidate| candidate.len() <= 2 * WORD_BYTES_MAX)
         .map(|candidate| (strsim::jaro_winkler(&word, &candidate.to_lowercase()), candidate))
         .filter(|(score, _)| *score >= 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))

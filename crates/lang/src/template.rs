@@ -3,19 +3,22 @@
 //! A string that is exactly one expression becomes the expression's value, of whatever type. In a longer string the
 //! values are put between the text: strings as they are, anything else as JSON. `$${{` stands for a plain `${{`.
 
+use std::io;
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::diagnostic::Diagnostics;
-use crate::expr::{BadExpr, Expr, ExprError, Refs, Scope, Vars};
+use crate::expr::{BadExpr, Budget, Exceeded, Expr, ExprError, Refs, Scope, Vars};
 use crate::problem::{At, Problems};
 
 const OPEN: &str = "${{";
 const ESCAPED: &str = "$${{";
 const CLOSE: &str = "}}";
 
-/// A compiled template.
+/// A compiled template. Cloning is cheap.
 #[derive(Clone, Debug)]
-pub struct Template(Form);
+pub struct Template(Arc<Form>);
 
 #[derive(Clone, Debug)]
 enum Form {
@@ -50,56 +53,67 @@ impl Template {
         problems: &mut Problems,
         found: &mut dyn FnMut(&At<'_>, &Refs),
     ) -> Self {
-        Self(Compiler { allowed, problems, found }.form(value, at))
+        Self(Arc::new(Compiler { allowed, problems, found }.form(value, at)))
     }
 
     pub fn constant(value: Value) -> Self {
-        Self(Form::Constant(value))
+        Self(Arc::new(Form::Constant(value)))
     }
 
     /// The value, if it needs no scope.
     pub fn as_constant(&self) -> Option<&Value> {
-        match &self.0 {
+        match &*self.0 {
             Form::Constant(value) => Some(value),
             _ => None,
         }
     }
 
-    pub fn render(&self, scope: &Scope) -> Result<Value, ExprError> {
-        self.0.render(scope)
+    /// Renders the whole document on one budget.
+    pub fn render(&self, scope: &Scope, budget: &Budget<'_>) -> Result<Value, ExprError> {
+        self.0.render(scope, budget)
     }
 
     /// Renders for a place that takes text: a string as it is, anything else as JSON.
-    pub fn render_text(&self, scope: &Scope) -> Result<String, ExprError> {
-        Ok(match self.render(scope)? {
-            Value::String(text) => text,
-            other => other.to_string(),
-        })
+    pub fn render_text(&self, scope: &Scope, budget: &Budget<'_>) -> Result<String, ExprError> {
+        match self.render(scope, budget)? {
+            Value::String(text) => Ok(text),
+            other => {
+                let mut text = Vec::new();
+                write_json(&mut text, &other, budget).map_err(of_template)?;
+                Ok(lossless(text))
+            }
+        }
     }
 
     /// An error about what this template gave, in its first expression's name.
     pub(crate) fn error(&self, reason: impl Into<String>) -> ExprError {
-        match &self.0 {
+        match &*self.0 {
             Form::Expr(expr) => expr.error(reason),
-            Form::Constant(value) => ExprError { expression: value.to_string(), reason: reason.into() },
-            _ => ExprError { expression: "template".to_owned(), reason: reason.into() },
+            Form::Constant(value) => {
+                ExprError { expression: value.to_string(), reason: reason.into(), exceeded: None }
+            }
+            _ => ExprError { expression: "template".to_owned(), reason: reason.into(), exceeded: None },
         }
     }
 }
 
 impl Form {
-    fn render(&self, scope: &Scope) -> Result<Value, ExprError> {
+    fn render(&self, scope: &Scope, budget: &Budget<'_>) -> Result<Value, ExprError> {
+        budget.step(1).map_err(of_template)?;
         Ok(match self {
-            Self::Constant(value) => value.clone(),
-            Self::Expr(expr) => expr.eval(scope)?,
-            Self::Text(pieces) => Value::String(render_pieces(pieces, scope)?),
+            Self::Constant(value) => {
+                budget.copy_json(value).map_err(of_template)?;
+                value.clone()
+            }
+            Self::Expr(expr) => expr.eval(scope, budget)?,
+            Self::Text(pieces) => Value::String(render_pieces(pieces, scope, budget)?),
             Self::List(list) => {
-                Value::Array(list.iter().map(|form| form.render(scope)).collect::<Result<_, _>>()?)
+                Value::Array(list.iter().map(|form| form.render(scope, budget)).collect::<Result<_, _>>()?)
             }
             Self::Map(entries) => {
                 let mut map = Map::with_capacity(entries.len());
                 for (key, form) in entries {
-                    map.insert(key.clone(), form.render(scope)?);
+                    map.insert(key.clone(), form.render(scope, budget)?);
                 }
                 Value::Object(map)
             }
@@ -107,18 +121,59 @@ impl Form {
     }
 }
 
-fn render_pieces(pieces: &[Piece], scope: &Scope) -> Result<String, ExprError> {
-    let mut text = String::new();
+fn render_pieces(pieces: &[Piece], scope: &Scope, budget: &Budget<'_>) -> Result<String, ExprError> {
+    let mut text = Vec::new();
     for piece in pieces {
         match piece {
-            Piece::Text(piece) => text.push_str(piece),
-            Piece::Expr(expr) => match expr.eval(scope)? {
-                Value::String(value) => text.push_str(&value),
-                other => text.push_str(&other.to_string()),
-            },
+            Piece::Text(piece) => push(&mut text, piece.as_bytes(), budget).map_err(of_template)?,
+            Piece::Expr(expr) => {
+                let written = match expr.eval(scope, budget)? {
+                    Value::String(value) => push(&mut text, value.as_bytes(), budget),
+                    other => write_json(&mut text, &other, budget),
+                };
+                written.map_err(|exceeded| ExprError::exceeded(expr.source(), exceeded))?;
+            }
         }
     }
-    Ok(text)
+    Ok(lossless(text))
+}
+
+fn push(text: &mut Vec<u8>, piece: &[u8], budget: &Budget<'_>) -> Result<(), Exceeded> {
+    budget.make(piece.len() as u64)?;
+    text.extend_from_slice(piece);
+    Ok(())
+}
+
+/// Text that pays for every byte before it is written.
+struct Metered<'a> {
+    text: &'a mut Vec<u8>,
+    budget: &'a Budget<'a>,
+}
+
+impl io::Write for Metered<'_> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        push(self.text, piece, self.budget).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn write_json(text: &mut Vec<u8>, value: &Value, budget: &Budget<'_>) -> Result<(), Exceeded> {
+    // Only the budget can stop it: JSON can be written as JSON.
+    let _ = serde_json::to_writer(Metered { text, budget }, value);
+    budget.exceeded().map_or(Ok(()), Err)
+}
+
+/// Every piece is UTF-8.
+fn lossless(text: Vec<u8>) -> String {
+    String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+fn of_template(exceeded: Exceeded) -> ExprError {
+    ExprError::exceeded("template", exceeded)
 }
 
 struct Compiler<'a> {

@@ -14,6 +14,7 @@
 pub mod catalog;
 pub mod duties;
 mod engine;
+mod evaluate;
 pub mod handlers;
 pub mod ids;
 pub mod keys;

@@ -199,6 +199,9 @@ impl From<EngineError> for Problem {
             EngineError::Refused(refusal) => refusal.into(),
             EngineError::UnknownRun(_) => Self::not_found("unknown_run", error),
             EngineError::Invalid(diagnostics) => diagnostics.into(),
+            EngineError::ConcurrencyKey(ref why) if why.exceeded.is_some() => {
+                Self::unprocessable("expression_budget", error)
+            }
             EngineError::ConcurrencyKey(_) => Self::unprocessable("invalid_concurrency_key", error),
             EngineError::BadRequest(_) => Self::bad_request("bad_request", error),
             EngineError::Damaged(_) => Self::internal("damaged", &error),

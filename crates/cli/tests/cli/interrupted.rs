@@ -58,6 +58,24 @@ fn a_supervisor_may_stop_it_as_well() {
     assert!(said.contains("hint: switchyard run --resume run_"), "{said}");
 }
 
+/// Each of the nodes would take hours without a budget, and all of them together take longer than anybody waits.
+#[test]
+fn a_process_that_evaluates_ends_when_it_is_told_to() {
+    let mut text = "name: heavy\nnodes:\n  a0: {type: transform, value: 1}\n".to_owned();
+    for n in 1..100 {
+        text.push_str(&format!(
+            "  a{n}: {{type: transform, needs: [a{}], on_error: continue, \
+             value: \"${{{{ lists.range(1000000).all(x, lists.range(x).all(y, x + y >= 0)) }}}}\"}}\n",
+            n - 1
+        ));
+    }
+    let yard = Yard::with(&[("heavy.yaml", &text)]);
+    let mut running = yard.spawn(&["run", "heavy.yaml"]);
+    running.wait_for("a1 started");
+    running.send(Signal::TERM);
+    assert_eq!(running.ends().0, Some(143));
+}
+
 #[test]
 fn a_resumed_run_says_what_it_waits_for() {
     let yard = Yard::with(&[("gate.yaml", GATE)]);

@@ -1,6 +1,7 @@
 //! The engine as its users meet it: whole workflows, in process, on a real folder.
 
 mod bad_input;
+mod budgets;
 mod disk_full;
 mod docs;
 mod examples;

@@ -7,7 +7,7 @@ use switchyard_core::ir::{Edge, EdgeOn};
 use switchyard_core::retry::Backoff;
 
 use super::*;
-use crate::expr::{NodeView, Scope};
+use crate::expr::{Budget, NodeView, Scope};
 use crate::program::Body;
 use crate::spec::HitlTimeout;
 
@@ -110,11 +110,30 @@ fn templates_are_ready_to_render() {
     scope.set_node("analyze", view(json!({"risk": 1})));
     scope.set_node("save", view(json!({"id": 7})));
     let CompiledKind::Http(http) = &program.find("fetch").unwrap().kind else { panic!() };
-    assert_eq!(http.url.render_text(&scope).unwrap(), "https://crm.example.com/companies/acme");
-    assert!(program.find("approve").unwrap().when.as_ref().unwrap().eval_bool(&scope).unwrap());
+    assert_eq!(
+        http.url.render_text(&scope, &Budget::default()).unwrap(),
+        "https://crm.example.com/companies/acme"
+    );
+    assert!(
+        program
+            .find("approve")
+            .unwrap()
+            .when
+            .as_ref()
+            .unwrap()
+            .eval_bool(&scope, &Budget::default())
+            .unwrap()
+    );
     let CompiledKind::Transform(output) = &program.find("/output").unwrap().kind else { panic!() };
-    assert_eq!(output.value.as_ref().unwrap().render(&scope).unwrap(), json!({"id": 7}));
-    let error = program.find("analyze").unwrap().input.as_ref().unwrap().render(&scope).unwrap_err();
+    assert_eq!(output.value.as_ref().unwrap().render(&scope, &Budget::default()).unwrap(), json!({"id": 7}));
+    let error = program
+        .find("analyze")
+        .unwrap()
+        .input
+        .as_ref()
+        .unwrap()
+        .render(&scope, &Budget::default())
+        .unwrap_err();
     assert_eq!(error.to_string(), "`nodes.fetch.output.body`: node `fetch` has not ended");
 }
 
@@ -203,8 +222,9 @@ fn every_kind_compiles() {
     ];
     assert_eq!(queues, expected);
     assert_eq!(program.ir.deadline, Some(Duration::from_secs(3600)));
-    let key = program.concurrency(&json!({"tenant": "x"})).unwrap().unwrap();
-    assert_eq!((key.0.as_str(), key.1.get()), ("tenant-x", 2));
+    let (key, limit) = program.concurrency().unwrap();
+    let key = key.render_text(&Scope::new(json!({"tenant": "x"})), &Budget::default()).unwrap();
+    assert_eq!((key.as_str(), limit.get()), ("tenant-x", 2));
     let CompiledKind::Map(map) = &program.find("m").unwrap().kind else { panic!() };
     let Body::Inline(child) = &map.body else { panic!() };
     assert_eq!((&*child.ir.name, child.ir.nodes.len()), ("everything/m", 2));
@@ -216,7 +236,9 @@ fn sleeps_say_when_they_end() {
     let wake = |field: &str, input: Value| {
         let program = program(&format!("name: t\nnodes: {{s: {{type: sleep, {field}}}}}"));
         let CompiledKind::Sleep(sleep) = &program.nodes[0].kind else { panic!() };
-        sleep.wake_at(&Scope::new(input), Timestamp::from_millis(1_000)).map(Timestamp::as_millis)
+        sleep
+            .wake_at(&Scope::new(input), Timestamp::from_millis(1_000), &Budget::default())
+            .map(Timestamp::as_millis)
     };
     assert_eq!(wake("duration: 1m", json!(null)).unwrap(), 61_000);
     assert_eq!(wake("duration: '${{ input }}'", json!("2s")).unwrap(), 3_000);

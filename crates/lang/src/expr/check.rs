@@ -8,7 +8,7 @@ use super::{BadExpr, Refs, Vars};
 use crate::suggest;
 
 /// First words of qualified function names.
-const NAMESPACES: [&str; 5] = ["base64", "lists", "math", "optional", "strings"];
+pub(super) const NAMESPACES: [&str; 5] = ["base64", "lists", "math", "optional", "strings"];
 
 /// Names of types, which stand for themselves: `type(x) == string`.
 const TYPES: [&str; 12] = [
@@ -216,7 +216,7 @@ impl<'a> Checker<'a> {
 }
 
 /// The id in `nodes.x`, `nodes["x"]`, `nodes.?x` or `nodes[?"x"]`.
-fn node_reference(expr: &Ast) -> Option<&str> {
+pub(super) fn node_reference(expr: &Ast) -> Option<&str> {
     let is_nodes = |expr: &IdedExpr| matches!(&expr.expr, Ast::Ident(name) if name == "nodes");
     match expr {
         Ast::Select(select) if is_nodes(&select.operand) => Some(&select.field),

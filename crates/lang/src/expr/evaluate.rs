@@ -1,36 +1,92 @@
-//! One evaluation in CEL: bind what the expression mentions, run, convert, and put failures into words.
+//! One evaluation: what the expression mentions is looked up, the plan is walked under a budget, and the result becomes
+//! JSON.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
-use cel::common::types::{CelMap, CelMapKey};
-use cel::common::value::Val;
-use cel::{Context, ExecutionError, IdedExpr, Value as Cel};
+use cel::ExecutionError;
 use serde_json::Value;
 
-use super::environment::{ENV, guarded};
+use super::budget::{Budget, Exceeded};
+use super::environment::guarded;
+use super::operand::Conversions;
+use super::pattern::Pattern;
+use super::plan::Plan;
 use super::{Refs, Scope, convert};
 
-pub(super) fn evaluate(ast: &IdedExpr, refs: &Refs, scope: &Scope) -> Result<Value, String> {
-    let mut context = Context::with_env(ENV.clone());
-    for name in &refs.vars {
-        context.add_variable_as_val(*name, convert::from_json(scope.var(name)?));
-    }
-    if !refs.nodes.is_empty() {
-        context.add_variable_as_val("nodes", Box::new(nodes(refs, scope)?));
-    }
-    match guarded(|| Cel::resolve(ast, &context)) {
-        Ok(Ok(value)) => convert::to_json(&value),
-        Ok(Err(error)) => Err(reason(&error)),
-        Err(()) => Err("the evaluator gave up".to_owned()),
+/// Why an evaluation ended without a value.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// An error of the expression. `||`, `&&`, `all`, `exists` and optional selection may swallow it.
+    Failed(ExecutionError),
+    /// Never swallowed.
+    Exceeded(Exceeded),
+}
+
+impl From<ExecutionError> for Stop {
+    fn from(error: ExecutionError) -> Self {
+        Self::Failed(error)
     }
 }
 
-fn nodes<'a>(refs: &'a Refs, scope: &'a Scope) -> Result<CelMap<'a>, String> {
-    let mut nodes: HashMap<CelMapKey<'a>, Box<dyn Val + 'a>> = HashMap::with_capacity(refs.nodes.len());
-    for id in &refs.nodes {
-        nodes.insert(CelMapKey::from(id.as_str()), convert::from_json(scope.node(id)?));
+impl From<Exceeded> for Stop {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Exceeded(exceeded)
     }
-    Ok(CelMap::from(nodes))
+}
+
+/// What an evaluation can see and spend.
+pub(super) struct Evaluation<'a, 'v> {
+    pub(super) budget: &'a Budget<'a>,
+    pub(super) vars: Vec<&'v Value>,
+    pub(super) nodes: Vec<&'v Value>,
+    /// Patterns of `matches` that are not literals, compiled once an evaluation.
+    pub(super) patterns: RefCell<HashMap<String, Pattern>>,
+    pub(super) conversions: Conversions<'v>,
+}
+
+/// Why there is no value: a sentence, or the limit that was exceeded.
+#[derive(Debug)]
+pub(super) enum NoValue {
+    Failed(String),
+    Exceeded(Exceeded),
+}
+
+impl From<String> for NoValue {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
+impl From<Exceeded> for NoValue {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Exceeded(exceeded)
+    }
+}
+
+pub(super) fn evaluate(
+    plan: &Plan,
+    refs: &Refs,
+    scope: &Scope,
+    budget: &Budget<'_>,
+) -> Result<Value, NoValue> {
+    let evaluation = Evaluation {
+        budget,
+        vars: refs.vars.iter().map(|name| scope.var(name)).collect::<Result<_, _>>()?,
+        nodes: refs.nodes.iter().map(|id| scope.node(id)).collect::<Result<_, _>>()?,
+        patterns: RefCell::default(),
+        conversions: Conversions::default(),
+    };
+    let answer = guarded(|| match evaluation.eval(plan, None) {
+        Ok(value) => convert::to_json(value, budget),
+        Err(Stop::Failed(error)) => Err(reason(&error).into()),
+        Err(Stop::Exceeded(exceeded)) => Err(exceeded.into()),
+    });
+    // Asked again, so that nothing between the place where it was exceeded and here can have hidden it.
+    if let Some(exceeded) = budget.exceeded() {
+        return Err(exceeded.into());
+    }
+    answer.unwrap_or_else(|()| Err("the evaluator gave up".to_owned().into()))
 }
 
 fn reason(error: &ExecutionError) -> String {

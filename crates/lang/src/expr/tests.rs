@@ -3,6 +3,9 @@ use serde_json::json;
 
 use super::*;
 
+mod budgets;
+mod reference;
+
 fn scope() -> Scope {
     let mut scope = Scope::new(json!({
         "n": 2, "price": 10, "f": 1.5, "big": u64::MAX, "name": "Ada", "list": [1, 2, 3],
@@ -16,11 +19,14 @@ fn scope() -> Scope {
 }
 
 fn eval(source: &str) -> Value {
-    Expr::compile(source, vars::NODE).unwrap_or_else(|e| panic!("{source}: {e:?}")).eval(&scope()).unwrap()
+    Expr::compile(source, vars::NODE)
+        .unwrap_or_else(|e| panic!("{source}: {e:?}"))
+        .eval(&scope(), &Budget::default())
+        .unwrap()
 }
 
 fn fails(source: &str) -> String {
-    Expr::compile(source, vars::NODE).unwrap().eval(&scope()).unwrap_err().to_string()
+    Expr::compile(source, vars::NODE).unwrap().eval(&scope(), &Budget::default()).unwrap_err().to_string()
 }
 
 fn refused(source: &str) -> (String, String) {
@@ -97,7 +103,8 @@ fn failures_name_the_expression_and_the_reason() {
     ] {
         assert_eq!(fails(source), expected, "{source}");
     }
-    let error = Expr::compile("input.n", vars::NODE).unwrap().eval_bool(&scope()).unwrap_err();
+    let error =
+        Expr::compile("input.n", vars::NODE).unwrap().eval_bool(&scope(), &Budget::default()).unwrap_err();
     assert_eq!(error.to_string(), "`input.n`: a condition must be true or false, not a number");
 }
 
@@ -163,7 +170,7 @@ fn deep_expressions_are_refused_on_a_small_stack() {
             for depth in [5, 40, 800] {
                 let source = format!("input.n{}", link.repeat(depth));
                 if let Ok(expr) = Expr::compile(&source, vars::NODE) {
-                    let _ = expr.eval(&scope());
+                    let _ = expr.eval(&scope(), &Budget::default());
                 }
             }
         }
@@ -178,14 +185,14 @@ proptest! {
     #[test]
     fn any_text_is_answered(source in ".{0,60}") {
         if let Ok(expr) = Expr::compile(&source, vars::NODE) {
-            let _ = expr.eval(&scope());
+            let _ = expr.eval(&scope(), &Budget::default());
         }
     }
 
     #[test]
     fn any_expression_like_text_is_answered(source in "(input|nodes|\\.a|\\.n|\\[|\\]|\\(|\\)|\\{|\\}|'|\"|1|2\\.5|u|\\+|-|\\*|/|%|\\?|:|,|&&|\\|\\||==|<| |in|size|map|x|has|\\\\|!|duration|timestamp|matches|b'|r'){0,14}") {
         if let Ok(expr) = Expr::compile(&source, vars::NODE) {
-            let _ = expr.eval(&scope());
+            let _ = expr.eval(&scope(), &Budget::default());
         }
     }
 
@@ -193,6 +200,6 @@ proptest! {
     fn json_survives_a_path(number: i64, float in -1e15f64..1e15, text in ".{0,20}") {
         let value = json!({"a": [number, float, text]});
         let expr = Expr::compile("input.a + []", vars::NODE).unwrap();
-        prop_assert_eq!(expr.eval(&Scope::new(value.clone())).unwrap(), value["a"].clone());
+        prop_assert_eq!(expr.eval(&Scope::new(value.clone()), &Budget::default()).unwrap(), value["a"].clone());
     }
 }

@@ -7,7 +7,7 @@ use crate::expr::vars;
 fn render(template: Value) -> Value {
     let mut scope = Scope::new(json!({"n": 2, "s": "x", "list": [1, "a"], "m": {"k": null}}));
     scope.set_run("run_1", "flow", 1);
-    Template::compile(&template, vars::NODE).unwrap().render(&scope).unwrap()
+    Template::compile(&template, vars::NODE).unwrap().render(&scope, &Budget::default()).unwrap()
 }
 
 #[test]
@@ -58,7 +58,10 @@ fn all_problems_are_found_with_their_paths() {
 fn conditions_come_with_or_without_braces() {
     for text in ["input.n > 1", "${{ input.n > 1 }}", " ${{ input.n > 1 }}\n"] {
         assert!(
-            condition(text, vars::NODE).unwrap().eval_bool(&Scope::new(json!({"n": 2}))).unwrap(),
+            condition(text, vars::NODE)
+                .unwrap()
+                .eval_bool(&Scope::new(json!({"n": 2})), &Budget::default())
+                .unwrap(),
             "{text}"
         );
     }
@@ -71,4 +74,37 @@ proptest! {
         let _ = Template::compile(&Value::String(text.clone()), vars::NODE);
         let _ = condition(&text, vars::NODE);
     }
+}
+
+#[test]
+fn a_document_has_one_budget() {
+    let scope = Scope::new(json!({"big": "x".repeat(10_000), "list": [[1, 2], {"a": "\u{1}"}]}));
+    let rendered = |template: Value, bytes| {
+        let budget = Budget::new(10_000, bytes);
+        Template::compile(&template, vars::NODE).unwrap().render(&scope, &budget)
+    };
+    let pieces = json!("${{ input.big }} and ${{ input.big }}");
+    let parts = json!({"a": ["${{ input.big }}", "${{ input.big }}"], "b": "${{ input.big + '' }}"});
+    for template in [pieces, parts] {
+        assert!(rendered(template.clone(), 60_000).is_ok(), "{template}");
+        let error = rendered(template.clone(), 25_000).unwrap_err();
+        assert_eq!(error.exceeded, Some(Exceeded::Bytes { max: 25_000 }), "{template}");
+    }
+    let constant = json!({"a": "y".repeat(10_000), "b": "${{ 1 }}"});
+    let error = rendered(constant, 5_000).unwrap_err();
+    assert_eq!(error.to_string(), "`template`: it makes more than 5000 bytes, the limit of an evaluation");
+    assert_eq!(
+        rendered(json!("= ${{ input.list }}"), 10_000).unwrap(),
+        json!("= [[1,2],{\"a\":\"\\u0001\"}]")
+    );
+}
+
+#[test]
+fn text_of_a_value_is_paid_for() {
+    let scope = Scope::new(json!({"list": vec!["\u{1}"; 1_000]}));
+    let template = Template::compile(&json!("${{ input.list }}"), vars::NODE).unwrap();
+    let text = template.render_text(&scope, &Budget::default()).unwrap();
+    assert!(text.starts_with("[\"\\u0001\",\"\\u0001\""), "{text:.40}");
+    let error = template.render_text(&scope, &Budget::new(10_000, 67_000)).unwrap_err();
+    assert_eq!(error.exceeded, Some(Exceeded::Bytes { max: 67_000 }));
 }

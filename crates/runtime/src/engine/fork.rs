@@ -9,6 +9,7 @@ use switchyard_core::{OperationId, RunId};
 use switchyard_lang::{PatchOp, Program, patch};
 
 use super::{Engine, EngineError};
+use crate::evaluate::prepare_input;
 use crate::ids;
 
 /// Where to fork from, and what to change.
@@ -39,7 +40,7 @@ impl Engine {
         let program = self.edited(&before, &fork.edits)?;
         let input = match fork.input {
             Some(input) => {
-                let input = program.prepare_input(input).map_err(EngineError::Invalid)?;
+                let input = prepare_input(&program, input).await.map_err(EngineError::Invalid)?;
                 self.payloads.keep(&input).await?
             }
             None => origin.accepted.input.clone(),

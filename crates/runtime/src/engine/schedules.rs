@@ -12,6 +12,7 @@ use switchyard_core::{RunId, Timestamp};
 use switchyard_store::{ScheduleRecord, StoreError};
 
 use super::{Engine, EngineError, Submission};
+use crate::evaluate::prepare_input;
 
 /// What one look at the schedules came to.
 #[derive(Debug, Default)]
@@ -29,7 +30,9 @@ impl Engine {
         read(&schedule)?;
         // Told now, to whoever makes it, rather than at every tick to nobody.
         let (program, _) = self.scheduled_workflow(&schedule).await?;
-        program.prepare_input(self.payloads.load(&schedule.input).await?).map_err(EngineError::Invalid)?;
+        prepare_input(&program, self.payloads.load(&schedule.input).await?)
+            .await
+            .map_err(EngineError::Invalid)?;
         self.keep_schedule(schedule).await
     }
 

@@ -7,9 +7,10 @@ use serde_json::Value;
 use switchyard_core::run::{Accepted, Concurrency, Idempotency, Refusal};
 use switchyard_core::yard::{Acceptance, NewRun};
 use switchyard_core::{Hash, Payload, TraceLink};
-use switchyard_lang::Program;
+use switchyard_lang::{Program, Scope};
 
 use super::{Engine, EngineError};
+use crate::evaluate::{prepare_input, render_text};
 use crate::ids;
 
 /// A run that somebody wants.
@@ -48,18 +49,19 @@ impl Engine {
     /// Accepts a run: when this returns, it will end, whatever is killed on the way.
     pub async fn submit(&self, submission: Submission) -> Result<Acceptance, EngineError> {
         let program = &submission.program;
-        let input = program.prepare_input(submission.input.clone()).map_err(EngineError::Invalid)?;
+        let input = prepare_input(program, submission.input.clone()).await.map_err(EngineError::Invalid)?;
         let payload = self.payloads.keep(&input).await?;
         let idempotency = idempotency(&submission, &payload);
         if let Some(known) = self.known(idempotency.as_ref()).await? {
             return Ok(known);
         }
         self.catalog.add(program.clone()).await?;
+        let concurrency = concurrency(&submission, &input).await?;
         let now = self.clock.now();
         let id = ids::run_id(now, 0);
         let accepted = Accepted {
             workflow_version: submission.workflow_version,
-            concurrency: concurrency(&submission, &input)?,
+            concurrency,
             deadline: submission.deadline.map(|after| now.plus(after)),
             parallelism: submission.parallelism,
             idempotency,
@@ -86,10 +88,11 @@ fn idempotency(submission: &Submission, input: &Payload) -> Option<Idempotency> 
     Some(Idempotency { key: key.into(), body })
 }
 
-fn concurrency(submission: &Submission, input: &Value) -> Result<Option<Concurrency>, EngineError> {
+async fn concurrency(submission: &Submission, input: &Value) -> Result<Option<Concurrency>, EngineError> {
     if let Some(given) = &submission.concurrency {
         return Ok(Some(given.clone()));
     }
-    let own = submission.program.concurrency(input).map_err(EngineError::ConcurrencyKey)?;
-    Ok(own.map(|(key, limit)| Concurrency { key: key.into(), limit: limit.get() }))
+    let Some((key, limit)) = submission.program.concurrency() else { return Ok(None) };
+    let key = render_text(key, &Scope::new(input.clone())).await.map_err(EngineError::ConcurrencyKey)?;
+    Ok(Some(Concurrency { key: key.into(), limit: limit.get() }))
 }

@@ -8,6 +8,7 @@ use switchyard_core::{NodeError, Timestamp};
 use switchyard_lang::{Body, Program};
 
 use super::{Call, Done, catalog_error, payload_error};
+use crate::evaluate::prepare_input;
 use crate::ids;
 
 /// How many runs may be below each other. A workflow that calls itself ends here.
@@ -23,8 +24,13 @@ pub(super) async fn program(call: &Call<'_>, body: &Body) -> Result<Arc<Program>
 }
 
 /// A run to start. It stays in the partition of its parent, whose script starts it.
-pub(super) async fn spec(call: &Call<'_>, program: &Program, input: Value) -> Result<ChildSpec, NodeError> {
-    let input = program.prepare_input(input).map_err(|e| NodeError::permanent("input", e.to_string()))?;
+pub(super) async fn spec(
+    call: &Call<'_>,
+    program: &Arc<Program>,
+    input: Value,
+) -> Result<ChildSpec, NodeError> {
+    let input =
+        prepare_input(program, input).await.map_err(|e| NodeError::permanent("input", e.to_string()))?;
     Ok(ChildSpec {
         run: ids::run_id(call.services.clock.now(), call.task.run.partition()),
         input: call.services.payloads.keep(&input).await.map_err(payload_error)?,

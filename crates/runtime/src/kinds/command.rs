@@ -11,8 +11,8 @@ use switchyard_lang::program::CompiledCommand;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 
+use super::Call;
 use super::content::{CONTENT_BYTES_MAX, excerpt, harmless, text_or_base64};
-use super::{Call, expression_error};
 
 /// How much of what a program said at last goes into the message.
 const STDERR_TAIL_BYTES: usize = 2 * 1024;
@@ -22,8 +22,8 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledCommand) -> Result<V
         let message = "this worker runs no commands; start with --allow-commands if it should";
         return Err(NodeError::permanent("commands_not_allowed", message));
     }
-    let input = call.input()?.to_string().into_bytes();
-    let mut command = command(call, spec)?;
+    let input = call.input().await?.to_string().into_bytes();
+    let mut command = command(call, spec).await?;
     let program = excerpt(command.as_std().get_program().as_encoded_bytes(), 100);
     let child = command.spawn().map_err(|error| not_started(&program, &command, &error))?;
     let ended = drive(child, input).await.map_err(|error| broken(&program, &error))?;
@@ -34,26 +34,24 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledCommand) -> Result<V
     }
 }
 
-fn command(call: &Call<'_>, spec: &CompiledCommand) -> Result<Command, NodeError> {
-    let mut texts = spec
-        .command
-        .iter()
-        .map(|text| text.render_text(call.scope).map_err(|error| expression_error(&error)));
-    // The compiler has seen to it that there is one.
-    let program = texts.next().transpose()?.unwrap_or_default();
-    let mut command = Command::new(program);
-    for argument in texts {
-        command.arg(argument?);
+async fn command(call: &Call<'_>, spec: &CompiledCommand) -> Result<Command, NodeError> {
+    let mut texts = Vec::with_capacity(spec.command.len());
+    for text in &spec.command {
+        texts.push(call.render_text(text).await?);
     }
+    let mut texts = texts.into_iter();
+    // The compiler has seen to it that there is one.
+    let mut command = Command::new(texts.next().unwrap_or_default());
+    command.args(texts);
     for (name, template) in &spec.env {
-        match template.render(call.scope).map_err(|error| expression_error(&error))? {
+        match call.render(template).await? {
             Value::Null => {}
             Value::String(text) => _ = command.env(name, text),
             other => _ = command.env(name, other.to_string()),
         }
     }
     if let Some(cwd) = &spec.cwd {
-        command.current_dir(cwd.render_text(call.scope).map_err(|error| expression_error(&error))?);
+        command.current_dir(call.render_text(cwd).await?);
     }
     if let Some(trace) = call.services.observe.outgoing(call.task) {
         command.env("TRACEPARENT", trace.traceparent);

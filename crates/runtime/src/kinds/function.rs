@@ -19,7 +19,7 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledFunction) -> Result<
         run: call.task.run,
         node: call.task.node.clone(),
         attempt: call.task.attempt,
-        input: call.input()?,
+        input: call.input().await?,
         checkpoint,
         cancellation: call.held.cancellation.clone(),
         claim: call.held.claim.clone(),

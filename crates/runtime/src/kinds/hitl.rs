@@ -15,14 +15,11 @@ const APPROVER_BYTES_MAX: usize = 256;
 const PROMPT_BYTES_MAX: usize = 16 * 1024;
 
 pub(super) async fn execute(call: &Call<'_>, spec: &CompiledHitl) -> Result<WaitFor, NodeError> {
-    let text = |field: &str, template: &Option<Template>, bytes_max| -> Result<Option<Arc<str>>, NodeError> {
-        template.as_ref().map(|template| call.short_text(field, template, bytes_max)).transpose()
-    };
     Ok(WaitFor::Approval(Box::new(ApprovalRequest {
         approval: ids::approval_id(),
-        approver: text("approver", &spec.approver, APPROVER_BYTES_MAX)?,
-        prompt: text("prompt", &spec.prompt, PROMPT_BYTES_MAX)?,
-        payload: call.services.payloads.keep(&call.input()?).await.map_err(payload_error)?,
+        approver: text(call, "approver", spec.approver.as_ref(), APPROVER_BYTES_MAX).await?,
+        prompt: text(call, "prompt", spec.prompt.as_ref(), PROMPT_BYTES_MAX).await?,
+        payload: call.services.payloads.keep(&call.input().await?).await.map_err(payload_error)?,
         timeout_at: call.node.timeout.map(|timeout| call.services.clock.now().plus(timeout)),
         on_timeout: match spec.on_timeout {
             HitlTimeout::Approve => ApprovalTimeout::Approve,
@@ -30,4 +27,16 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledHitl) -> Result<Wait
             HitlTimeout::Fail => ApprovalTimeout::Fail,
         },
     })))
+}
+
+async fn text(
+    call: &Call<'_>,
+    field: &str,
+    template: Option<&Template>,
+    bytes_max: usize,
+) -> Result<Option<Arc<str>>, NodeError> {
+    match template {
+        Some(template) => call.short_text(field, template, bytes_max).await.map(Some),
+        None => Ok(None),
+    }
 }

@@ -11,8 +11,8 @@ use switchyard_lang::Template;
 use switchyard_lang::program::CompiledHttp;
 use switchyard_lang::spec::MethodSpec;
 
+use super::Call;
 use super::content::{CONTENT_BYTES_MAX, excerpt, text_or_base64};
-use super::{Call, expression_error};
 
 const USER_AGENT: &str = concat!("switchyard/", env!("CARGO_PKG_VERSION"));
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -34,7 +34,7 @@ pub(super) fn client() -> ClientBuilder {
 }
 
 pub(super) async fn execute(call: &Call<'_>, spec: &CompiledHttp) -> Result<Value, NodeError> {
-    let request = request(call, spec)?;
+    let request = request(call, spec).await?;
     let target = Target::of(&request);
     let sent = call.services.http.execute(request).await;
     let mut response = sent.map_err(|error| target.failed(error))?;
@@ -45,14 +45,14 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledHttp) -> Result<Valu
     Ok(output(&response, body))
 }
 
-fn request(call: &Call<'_>, spec: &CompiledHttp) -> Result<Request, NodeError> {
-    let url = url(call, spec)?;
-    let mut headers = headers(call, spec)?;
+async fn request(call: &Call<'_>, spec: &CompiledHttp) -> Result<Request, NodeError> {
+    let url = url(call, spec).await?;
+    let mut headers = headers(call, spec).await?;
     if !headers.contains_key(IDEMPOTENCY_KEY) {
         headers.insert(IDEMPOTENCY_KEY, header_value("idempotency-key", &call.idempotency_key())?);
     }
     continue_trace(call, &mut headers)?;
-    let body = body(call, spec)?;
+    let body = body(call, spec).await?;
     if let Some(body) = &body
         && !headers.contains_key(CONTENT_TYPE)
     {
@@ -92,15 +92,15 @@ fn method(method: MethodSpec) -> Method {
     }
 }
 
-fn url(call: &Call<'_>, spec: &CompiledHttp) -> Result<Url, NodeError> {
-    let text = spec.url.render_text(call.scope).map_err(|error| expression_error(&error))?;
+async fn url(call: &Call<'_>, spec: &CompiledHttp) -> Result<Url, NodeError> {
+    let text = call.render_text(&spec.url).await?;
     let bad = |why: &str| bad_url(format!("`{}` {why}", without_userinfo(&text)));
     let mut url = Url::parse(&text).map_err(|error| bad(&format!("is not a URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad("is not a URL with `http` or `https`"));
     }
     for (name, template) in &spec.query {
-        if let Some(value) = text_unless_null(call, template)? {
+        if let Some(value) = text_unless_null(call, template).await? {
             url.query_pairs_mut().append_pair(name, &value);
         }
     }
@@ -118,10 +118,10 @@ fn without_userinfo(text: &str) -> String {
     excerpt(shown.as_bytes(), SHOWN_CHARS_MAX)
 }
 
-fn headers(call: &Call<'_>, spec: &CompiledHttp) -> Result<HeaderMap, NodeError> {
+async fn headers(call: &Call<'_>, spec: &CompiledHttp) -> Result<HeaderMap, NodeError> {
     let mut headers = HeaderMap::with_capacity(spec.headers.len() + 2);
     for (name, template) in &spec.headers {
-        let Some(value) = text_unless_null(call, template)? else { continue };
+        let Some(value) = text_unless_null(call, template).await? else { continue };
         let bad = |why: &str| NodeError::permanent("http_header", format!("header `{name}` {why}"));
         let header: HeaderName = name.parse().map_err(|_| bad("is not a name for a header"))?;
         // The length is ours to say: a wrong one would let a body pass for the next request.
@@ -141,8 +141,8 @@ fn header_value(name: &str, value: &str) -> Result<HeaderValue, NodeError> {
     })
 }
 
-fn text_unless_null(call: &Call<'_>, template: &Template) -> Result<Option<String>, NodeError> {
-    Ok(match template.render(call.scope).map_err(|error| expression_error(&error))? {
+async fn text_unless_null(call: &Call<'_>, template: &Template) -> Result<Option<String>, NodeError> {
+    Ok(match call.render(template).await? {
         Value::Null => None,
         Value::String(text) => Some(text),
         other => Some(other.to_string()),
@@ -155,11 +155,11 @@ struct Body {
 }
 
 /// The body as written, or the node's input for a method that has a body.
-fn body(call: &Call<'_>, spec: &CompiledHttp) -> Result<Option<Body>, NodeError> {
+async fn body(call: &Call<'_>, spec: &CompiledHttp) -> Result<Option<Body>, NodeError> {
     let has_body = matches!(spec.method, MethodSpec::Post | MethodSpec::Put | MethodSpec::Patch);
     let input = call.node.input.as_ref().filter(|_| has_body);
     let Some(template) = spec.body.as_ref().or(input) else { return Ok(None) };
-    Ok(Some(match template.render(call.scope).map_err(|error| expression_error(&error))? {
+    Ok(Some(match call.render(template).await? {
         Value::String(text) => Body { bytes: text.into_bytes(), content_type: "text/plain; charset=utf-8" },
         json => Body { bytes: json.to_string().into_bytes(), content_type: "application/json" },
     }))

@@ -5,6 +5,7 @@ use switchyard_core::NodeError;
 use switchyard_lang::program::CompiledLoop;
 
 use super::{Call, Done, children, expression_error};
+use crate::evaluate::{holds, render};
 
 pub(super) async fn execute(call: &Call<'_>, spec: &CompiledLoop) -> Result<Done, NodeError> {
     let Some(ended) = &call.task.children else {
@@ -13,17 +14,17 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledLoop) -> Result<Done
     let iteration = call.task.rounds;
     let failed = |why| NodeError::permanent("iteration_failed", format!("iteration {iteration}: {why}"));
     let output = children::only_output(call, ended, failed).await?;
-    if is_done(call, spec, &output)? {
+    if is_done(call, spec, &output).await? {
         return Ok(Done::Output(output));
     }
     next(call, spec, output).await
 }
 
-fn is_done(call: &Call<'_>, spec: &CompiledLoop, output: &Value) -> Result<bool, NodeError> {
+async fn is_done(call: &Call<'_>, spec: &CompiledLoop, output: &Value) -> Result<bool, NodeError> {
     let mut scope = call.scope.clone();
     scope.set("output", output.clone());
     scope.set("iteration", json!(call.task.rounds));
-    spec.until.eval_bool(&scope).map_err(|error| expression_error(&error))
+    holds(&spec.until, &scope).await.map_err(|error| expression_error(&error))
 }
 
 /// Starts an iteration.
@@ -32,14 +33,14 @@ async fn next(call: &Call<'_>, spec: &CompiledLoop, last: Value) -> Result<Done,
         let message = format!("`until` is not true after {} iterations", call.task.rounds);
         return Err(NodeError::permanent("max_iterations", message));
     }
-    children::wait_for_one(call, &spec.body, input(call, last)?).await
+    children::wait_for_one(call, &spec.body, input(call, last).await?).await
 }
 
 /// Without an `input`, an iteration gets the output of the one before.
-fn input(call: &Call<'_>, last: Value) -> Result<Value, NodeError> {
+async fn input(call: &Call<'_>, last: Value) -> Result<Value, NodeError> {
     let Some(template) = &call.node.input else { return Ok(last) };
     let mut scope = call.scope.clone();
     scope.set("last", last);
     scope.set("iteration", json!(call.task.rounds + 1));
-    template.render(&scope).map_err(|error| expression_error(&error))
+    render(template, &scope).await.map_err(|error| expression_error(&error))
 }

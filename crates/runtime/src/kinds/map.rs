@@ -1,5 +1,7 @@
 //! `map`: runs a child workflow for each element of a list.
 
+use std::sync::Arc;
+
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use switchyard_core::run::{Child, ChildSpec, ChildrenPlan, EndStatus};
@@ -9,6 +11,7 @@ use switchyard_lang::spec::ItemError;
 use switchyard_lang::{Program, Scope};
 
 use super::{Call, Done, children, expression_error, payload_error};
+use crate::evaluate::render;
 use crate::payloads::PAYLOAD_BYTES_MAX;
 
 const ITEMS_MAX: usize = 100_000;
@@ -27,7 +30,7 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledMap) -> Result<Done,
 }
 
 async fn start(call: &Call<'_>, spec: &CompiledMap) -> Result<Done, NodeError> {
-    let items = items(call, spec)?;
+    let items = items(call, spec).await?;
     if items.is_empty() {
         return Ok(Done::Output(json!([])));
     }
@@ -43,9 +46,9 @@ async fn start(call: &Call<'_>, spec: &CompiledMap) -> Result<Done, NodeError> {
     }))
 }
 
-fn items(call: &Call<'_>, spec: &CompiledMap) -> Result<Vec<Value>, NodeError> {
+async fn items(call: &Call<'_>, spec: &CompiledMap) -> Result<Vec<Value>, NodeError> {
     let bad = |message: String| NodeError::permanent("map_items", message);
-    match spec.items.render(call.scope).map_err(|error| expression_error(&error))? {
+    match call.render(&spec.items).await? {
         Value::Array(items) if items.len() > ITEMS_MAX => {
             Err(bad(format!("`items` has {} elements, more than the {ITEMS_MAX} it may have", items.len())))
         }
@@ -54,7 +57,11 @@ fn items(call: &Call<'_>, spec: &CompiledMap) -> Result<Vec<Value>, NodeError> {
     }
 }
 
-async fn plan(call: &Call<'_>, program: &Program, items: Vec<Value>) -> Result<Vec<ChildSpec>, NodeError> {
+async fn plan(
+    call: &Call<'_>,
+    program: &Arc<Program>,
+    items: Vec<Value>,
+) -> Result<Vec<ChildSpec>, NodeError> {
     let count = items.len();
     let mut scope = call.scope.clone();
     let mut inline_bytes = 0;
@@ -78,7 +85,7 @@ async fn plan(call: &Call<'_>, program: &Program, items: Vec<Value>) -> Result<V
 /// Without an `input`, a child gets its item.
 async fn child(
     call: &Call<'_>,
-    program: &Program,
+    program: &Arc<Program>,
     scope: &mut Scope,
     index: usize,
     item: Value,
@@ -88,7 +95,7 @@ async fn child(
         Some(template) => {
             scope.set("item", item);
             scope.set("index", json!(index));
-            template.render(scope).map_err(|error| expression_error(&error))?
+            render(template, scope).await.map_err(|error| expression_error(&error))?
         }
     };
     children::spec(call, program, input).await

@@ -11,6 +11,7 @@ use switchyard_observe::Observe;
 use switchyard_store::{Archive, Clock, StoreError};
 
 use crate::catalog::CatalogError;
+use crate::evaluate::{render, render_text};
 use crate::handlers;
 use crate::payloads::PayloadError;
 use crate::worker::Held;
@@ -42,6 +43,9 @@ pub const STORE_UNAVAILABLE: &str = "store_unavailable";
 
 /// The code of an attempt that took longer than it may. The core uses the same for claims past their limit.
 pub const TIMEOUT: &str = "timeout";
+
+/// The code of an evaluation that costs more than it may.
+const EXPRESSION_BUDGET: &str = "expression_budget";
 
 /// What node kinds can use. One for all slots of a worker.
 pub struct Services {
@@ -112,9 +116,9 @@ pub async fn execute(call: Call<'_>) -> Result<Done, NodeError> {
         CompiledKind::Http(spec) => http::execute(&call, spec).await.map(Done::Output),
         CompiledKind::Function(spec) => function::execute(&call, spec).await.map(Done::Output),
         CompiledKind::Command(spec) => command::execute(&call, spec).await.map(Done::Output),
-        CompiledKind::Transform(spec) => transform::execute(&call, spec).map(Done::Output),
-        CompiledKind::Sleep(spec) => sleep::execute(&call, spec).map(Done::Waiting),
-        CompiledKind::Wait(spec) => wait::execute(&call, spec).map(Done::Waiting),
+        CompiledKind::Transform(spec) => transform::execute(&call, spec).await.map(Done::Output),
+        CompiledKind::Sleep(spec) => sleep::execute(&call, spec).await.map(Done::Waiting),
+        CompiledKind::Wait(spec) => wait::execute(&call, spec).await.map(Done::Waiting),
         CompiledKind::Hitl(spec) => hitl::execute(&call, spec).await.map(Done::Waiting),
         CompiledKind::Map(spec) => map::execute(&call, spec).await,
         CompiledKind::Loop(spec) => loop_node::execute(&call, spec).await,
@@ -124,8 +128,16 @@ pub async fn execute(call: Call<'_>) -> Result<Done, NodeError> {
 
 impl Call<'_> {
     /// The node's input; null if it has none. Not for `map` and `loop`, which have one for each child.
-    fn input(&self) -> Result<Value, NodeError> {
-        input(self.node, self.scope)
+    async fn input(&self) -> Result<Value, NodeError> {
+        input(self.node, self.scope).await
+    }
+
+    async fn render(&self, template: &Template) -> Result<Value, NodeError> {
+        render(template, self.scope).await.map_err(|error| expression_error(&error))
+    }
+
+    async fn render_text(&self, template: &Template) -> Result<String, NodeError> {
+        render_text(template, self.scope).await.map_err(|error| expression_error(&error))
     }
 
     fn idempotency_key(&self) -> String {
@@ -133,8 +145,13 @@ impl Call<'_> {
     }
 
     /// Text that becomes part of the run's history, and so must be short.
-    fn short_text(&self, field: &str, template: &Template, bytes_max: usize) -> Result<Arc<str>, NodeError> {
-        let text = template.render_text(self.scope).map_err(|error| expression_error(&error))?;
+    async fn short_text(
+        &self,
+        field: &str,
+        template: &Template,
+        bytes_max: usize,
+    ) -> Result<Arc<str>, NodeError> {
+        let text = self.render_text(template).await?;
         if text.len() > bytes_max {
             let message =
                 format!("`{field}` has {} bytes, more than the {bytes_max} it may have", text.len());
@@ -144,15 +161,21 @@ impl Call<'_> {
     }
 }
 
-pub(crate) fn input(node: &CompiledNode, scope: &Scope) -> Result<Value, NodeError> {
+pub(crate) async fn input(node: &CompiledNode, scope: &Scope) -> Result<Value, NodeError> {
     match &node.input {
-        Some(template) => template.render(scope).map_err(|error| expression_error(&error)),
+        Some(template) => render(template, scope).await.map_err(|error| expression_error(&error)),
         None => Ok(Value::Null),
     }
 }
 
 pub(crate) fn expression_error(error: &ExprError) -> NodeError {
-    NodeError::permanent("expression", error.to_string())
+    match error.exceeded {
+        None => NodeError::permanent("expression", error.to_string()),
+        Some(exceeded) if exceeded.is_retryable() => {
+            NodeError::retryable(EXPRESSION_BUDGET, error.to_string())
+        }
+        Some(_) => NodeError::permanent(EXPRESSION_BUDGET, error.to_string()),
+    }
 }
 
 pub fn payload_error(error: PayloadError) -> NodeError {

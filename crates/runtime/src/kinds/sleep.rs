@@ -5,10 +5,12 @@ use switchyard_core::run::WaitFor;
 use switchyard_lang::program::CompiledSleep;
 
 use super::{Call, expression_error};
+use crate::evaluate::evaluate;
 
 /// A moment that has passed is waited for as well, and comes at once: one way for all sleeps.
-pub(super) fn execute(call: &Call<'_>, spec: &CompiledSleep) -> Result<WaitFor, NodeError> {
-    let until =
-        spec.wake_at(call.scope, call.services.clock.now()).map_err(|error| expression_error(&error))?;
+pub(super) async fn execute(call: &Call<'_>, spec: &CompiledSleep) -> Result<WaitFor, NodeError> {
+    let sleep = (spec.clone(), call.services.clock.now());
+    let until = evaluate(&sleep, call.scope, |(spec, now), scope, budget| spec.wake_at(scope, *now, budget));
+    let until = until.await.map_err(|error| expression_error(&error))?;
     Ok(WaitFor::Timer { until })
 }

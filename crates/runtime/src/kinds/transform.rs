@@ -4,11 +4,11 @@ use serde_json::Value;
 use switchyard_core::NodeError;
 use switchyard_lang::program::CompiledTransform;
 
-use super::{Call, expression_error};
+use super::Call;
 
-pub(super) fn execute(call: &Call<'_>, spec: &CompiledTransform) -> Result<Value, NodeError> {
+pub(super) async fn execute(call: &Call<'_>, spec: &CompiledTransform) -> Result<Value, NodeError> {
     match &spec.value {
-        Some(value) => value.render(call.scope).map_err(|error| expression_error(&error)),
-        None => call.input(),
+        Some(value) => call.render(value).await,
+        None => call.input().await,
     }
 }

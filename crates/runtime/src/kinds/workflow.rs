@@ -8,7 +8,7 @@ use super::{Call, Done, children};
 
 pub(super) async fn execute(call: &Call<'_>, spec: &CompiledWorkflow) -> Result<Done, NodeError> {
     match &call.task.children {
-        None => children::wait_for_one(call, &spec.body, input(call)?).await,
+        None => children::wait_for_one(call, &spec.body, input(call).await?).await,
         Some(ended) => {
             let failed = |why| NodeError::permanent("workflow_failed", format!("the child run: {why}"));
             Ok(Done::Output(children::only_output(call, ended, failed).await?))
@@ -17,9 +17,9 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledWorkflow) -> Result<
 }
 
 /// Without an `input` the child gets an empty map, so that its `input.x` says what is missing.
-fn input(call: &Call<'_>) -> Result<Value, NodeError> {
+async fn input(call: &Call<'_>) -> Result<Value, NodeError> {
     match call.node.input {
-        Some(_) => call.input(),
+        Some(_) => call.input().await,
         None => Ok(Value::Object(Map::new())),
     }
 }

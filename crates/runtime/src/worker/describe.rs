@@ -29,6 +29,7 @@ impl Prepared {
             Some(kept) => services.payloads.load(kept).await.map_err(payload_error)?,
             None => Value::Null,
         };
+        let input = self.input(task).await?;
         let trace = services.observe.outgoing(task);
         Ok(json!({
             "run_id": task.run,
@@ -37,7 +38,7 @@ impl Prepared {
             "attempt": task.attempt,
             "type": self.program.ir.node(task.ix).queue,
             "function": function,
-            "input": self.input(task)?,
+            "input": input,
             "idempotency_key": idempotency_key(task.run, &task.node),
             "workflow": task.workflow,
             "definition": task.definition,

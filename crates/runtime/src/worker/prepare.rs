@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use switchyard_core::run::{SkipReason, Task, TaskOutcome};
 use switchyard_core::{Hash, NodeError};
-use switchyard_lang::{CompiledNode, NodeView, Program, Scope};
+use switchyard_lang::{CompiledNode, ExprError, NodeView, Program, Scope};
 
 use super::cache;
+use crate::evaluate::{evaluate, holds, render};
 use crate::kinds::{self, Services};
 use crate::payloads::PayloadError;
 
@@ -35,10 +36,10 @@ pub(super) async fn prepare(services: &Services, task: &Task) -> Result<Preparat
     let program = services.catalog.get(task.definition).await.map_err(kinds::catalog_error)?;
     let node = program.node(task.ix);
     let scope = scope(services, task).await?;
-    if !condition_holds(task, node, &scope)? {
+    if !condition_holds(task, node, &scope).await? {
         return Ok(Preparation::Settled(TaskOutcome::Skipped(SkipReason::Condition)));
     }
-    let cache_key = cache_key(task, &program, node, &scope)?;
+    let cache_key = cache_key(task, &program, node, &scope).await?;
     if let Some(key) = &cache_key
         && let Some(hit) = cache::look_up(services, &program, key).await
     {
@@ -53,8 +54,8 @@ impl Prepared {
     }
 
     /// The node's input; null if it has none. Not for `map` and `loop`, which have one for each child.
-    pub fn input(&self, task: &Task) -> Result<Value, NodeError> {
-        kinds::input(self.node(task), &self.scope)
+    pub async fn input(&self, task: &Task) -> Result<Value, NodeError> {
+        kinds::input(self.node(task), &self.scope).await
     }
 
     /// Puts away what the call gave, and remembers it if the node has a cache.
@@ -117,17 +118,17 @@ async fn scope(services: &Services, task: &Task) -> Result<Scope, NodeError> {
 }
 
 /// Asked until it is first found true: a node that has started runs of its own is past its condition.
-fn condition_holds(task: &Task, node: &CompiledNode, scope: &Scope) -> Result<bool, NodeError> {
+async fn condition_holds(task: &Task, node: &CompiledNode, scope: &Scope) -> Result<bool, NodeError> {
     match &node.when {
         Some(when) if task.rounds == 0 && task.children.is_none() => {
-            when.eval_bool(scope).map_err(|error| kinds::expression_error(&error))
+            holds(when, scope).await.map_err(|error| kinds::expression_error(&error))
         }
         _ => Ok(true),
     }
 }
 
 /// The same node that would act on the same has the same result.
-fn cache_key(
+async fn cache_key(
     task: &Task,
     program: &Arc<Program>,
     node: &CompiledNode,
@@ -135,17 +136,26 @@ fn cache_key(
 ) -> Result<Option<String>, NodeError> {
     let Some(cache) = &node.cache else { return Ok(None) };
     let key = match &cache.key {
-        Some(key) => Some(key.render(scope)),
-        None => node.rendered(scope),
+        Some(key) => render(key, scope).await.map(Some),
+        None => rendered(program, task, scope).await,
     };
-    let key = match key {
-        Some(key) => key.map_err(|error| kinds::expression_error(&error))?,
+    let key = match key.map_err(|error| kinds::expression_error(&error))? {
+        Some(key) => key,
         // What such a node acts on is whatever it can see.
         None => json!([format!("{:?}", task.input), format!("{:?}", task.reads)]),
     };
     let fingerprint = program.ir.node(task.ix).fingerprint;
     let digest = Hash::of(format!("{}/{fingerprint:016x}/{key}", task.node).as_bytes());
     Ok(Some(digest.hex()))
+}
+
+/// Everything that the node would act on, if that is in its fields.
+async fn rendered(program: &Arc<Program>, task: &Task, scope: &Scope) -> Result<Option<Value>, ExprError> {
+    let node = (program.clone(), task.ix);
+    evaluate(&node, scope, |(program, ix), scope, budget| {
+        program.node(*ix).rendered(scope, budget).transpose()
+    })
+    .await
 }
 
 fn output_error(error: PayloadError) -> NodeError {

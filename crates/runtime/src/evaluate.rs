@@ -1,0 +1,222 @@
+//! Evaluations, kept off the threads that serve requests and heartbeats.
+//!
+//! An evaluation is tried in place on a small budget, which nearly all of them end within. One that needs more is
+//! repeated on a blocking thread with the whole budget: an evaluation changes nothing, so it can be repeated. A caller
+//! that is gone, such as a node that was cancelled, ends it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use switchyard_lang::limits::EVALUATION_TIME_MAX;
+use switchyard_lang::{Budget, Diagnostics, Expr, ExprError, Program, Scope, Template};
+use tokio::sync::Semaphore;
+
+/// What is evaluated in place: well below a millisecond.
+const IN_PLACE_STEPS_MAX: u64 = 5_000;
+const IN_PLACE_BYTES_MAX: u64 = 256 * 1024;
+
+/// Values of an input that are checked in place.
+const IN_PLACE_VALUES_MAX: usize = 5_000;
+
+/// Evaluations on blocking threads at once: one core is left to what serves.
+static THREADS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    let cores = available_parallelism().map_or(1, usize::from);
+    Arc::new(Semaphore::new(cores.saturating_sub(1).max(1)))
+});
+
+type Evaluate<C, T> = fn(&C, &Scope, &Budget<'_>) -> Result<T, ExprError>;
+
+pub(crate) async fn render(template: &Template, scope: &Scope) -> Result<Value, ExprError> {
+    evaluate(template, scope, Template::render).await
+}
+
+pub(crate) async fn render_text(template: &Template, scope: &Scope) -> Result<String, ExprError> {
+    evaluate(template, scope, Template::render_text).await
+}
+
+/// Whether a condition is true.
+pub(crate) async fn holds(condition: &Expr, scope: &Scope) -> Result<bool, ExprError> {
+    evaluate(condition, scope, Expr::eval_bool).await
+}
+
+/// Evaluates `code`, in place if that is short.
+pub(crate) async fn evaluate<C, T>(code: &C, scope: &Scope, run: Evaluate<C, T>) -> Result<T, ExprError>
+where
+    C: Clone + Send + 'static,
+    T: Send + 'static,
+{
+    evaluate_within(EVALUATION_TIME_MAX, code, scope, run).await
+}
+
+async fn evaluate_within<C, T>(
+    time_max: Duration,
+    code: &C,
+    scope: &Scope,
+    run: Evaluate<C, T>,
+) -> Result<T, ExprError>
+where
+    C: Clone + Send + 'static,
+    T: Send + 'static,
+{
+    if let Some(answer) = in_place(code, scope, run) {
+        return answer;
+    }
+    let (code, scope) = (code.clone(), scope.clone());
+    on_a_thread(move |is_abandoned| {
+        let started = Instant::now();
+        let is_over = || is_abandoned.load(Ordering::Relaxed) || started.elapsed() >= time_max;
+        run(&code, &scope, &Budget::default().with_time_limit(time_max, &is_over))
+    })
+    .await
+}
+
+/// `None` if it takes longer.
+fn in_place<C, T>(code: &C, scope: &Scope, run: Evaluate<C, T>) -> Option<Result<T, ExprError>> {
+    let small = Budget::new(IN_PLACE_STEPS_MAX, IN_PLACE_BYTES_MAX);
+    match run(code, scope, &small) {
+        Err(error) if error.exceeded.is_some() => None,
+        answer => Some(answer),
+    }
+}
+
+/// [`Program::prepare_input`], in place if the input is small.
+pub(crate) async fn prepare_input(program: &Arc<Program>, input: Value) -> Result<Value, Diagnostics> {
+    if is_small(&input) {
+        return program.prepare_input(input);
+    }
+    let program = program.clone();
+    on_a_thread(move |_| program.prepare_input(input)).await
+}
+
+fn is_small(value: &Value) -> bool {
+    fn count(value: &Value, left: &mut usize) -> bool {
+        match left.checked_sub(1) {
+            None => return false,
+            Some(rest) => *left = rest,
+        }
+        match value {
+            Value::Array(list) => list.iter().all(|item| count(item, left)),
+            Value::Object(map) => map.values().all(|item| count(item, left)),
+            _ => true,
+        }
+    }
+    let mut left = IN_PLACE_VALUES_MAX;
+    count(value, &mut left)
+}
+
+/// Runs `work` on a blocking thread. It is told when its caller is gone.
+async fn on_a_thread<T: Send + 'static>(work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> T {
+    let permit = THREADS.clone().acquire_owned().await;
+    let caller = Caller::default();
+    let is_abandoned = caller.0.clone();
+    let thread = tokio::task::spawn_blocking(move || {
+        // Held by the thread: a caller that goes does not make room before the work has ended.
+        let _permit = permit;
+        work(&is_abandoned)
+    });
+    match thread.await {
+        Ok(answer) => answer,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is being shut down, and this future with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// The future that waits for an evaluation.
+#[derive(Default)]
+struct Caller(Arc<AtomicBool>);
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{self, ThreadId};
+
+    use serde_json::json;
+    use switchyard_lang::Exceeded;
+    use switchyard_lang::expr::vars;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::kinds::expression_error;
+
+    const LONG: &str = "lists.range(2000).all(x, lists.range(2000).all(y, x + y >= 0))";
+
+    fn expr(source: &str) -> Expr {
+        Expr::compile(source, vars::NODE).unwrap()
+    }
+
+    fn thread_of(expr: &Expr, scope: &Scope, budget: &Budget<'_>) -> Result<ThreadId, ExprError> {
+        expr.eval(scope, budget).map(|_| thread::current().id())
+    }
+
+    #[tokio::test]
+    async fn only_what_is_short_is_evaluated_in_place() {
+        let scope = Scope::new(json!({}));
+        let here = thread::current().id();
+        assert_eq!(evaluate(&expr("1 + 1"), &scope, thread_of).await.unwrap(), here);
+        assert_ne!(evaluate(&expr("lists.range(5000)"), &scope, thread_of).await.unwrap(), here);
+        let long = Scope::new(json!({"text": "x".repeat(1_000_000)}));
+        assert_ne!(evaluate(&expr("input.text"), &long, thread_of).await.unwrap(), here);
+    }
+
+    #[tokio::test]
+    async fn only_time_is_worth_another_try() {
+        let scope = Scope::new(json!({}));
+        let none = Duration::ZERO;
+        let error = evaluate_within(none, &expr(LONG), &scope, Expr::eval_bool).await.unwrap_err();
+        assert_eq!(error.exceeded, Some(Exceeded::Time { max: none }));
+        let error = expression_error(&error);
+        assert_eq!((&*error.code, error.retryable), ("expression_budget", true));
+        let endless = "lists.range(10000).all(x, lists.range(10000).all(y, x + y >= 0))";
+        let hour = Duration::from_secs(3600);
+        let error = evaluate_within(hour, &expr(endless), &scope, Expr::eval_bool).await.unwrap_err();
+        let error = expression_error(&error);
+        assert_eq!((&*error.code, error.retryable), ("expression_budget", false));
+    }
+
+    #[derive(Clone)]
+    struct Watched {
+        expr: Expr,
+        news: mpsc::UnboundedSender<Option<Exceeded>>,
+    }
+
+    #[tokio::test]
+    async fn an_evaluation_that_nobody_waits_for_ends() {
+        let (news, mut heard) = mpsc::unbounded_channel();
+        let watched = Watched { expr: expr(LONG), news };
+        let scope = Scope::new(json!({}));
+        let watch: Evaluate<Watched, bool> = |watched, scope, budget| {
+            let _ = watched.news.send(None);
+            let answer = watched.expr.eval_bool(scope, budget);
+            let _ = watched.news.send(budget.exceeded());
+            answer
+        };
+        let caller = tokio::spawn(async move {
+            let hour = Duration::from_secs(3600);
+            evaluate_within(hour, &watched, &scope, watch).await
+        });
+        // In place: begun, too long. On its thread: begun.
+        for _ in 0..3 {
+            heard.recv().await.unwrap();
+        }
+        caller.abort();
+        let hour = Duration::from_secs(3600);
+        assert_eq!(heard.recv().await.unwrap(), Some(Exceeded::Time { max: hour }));
+    }
+
+    #[tokio::test]
+    async fn a_panic_reaches_the_caller() {
+        let answer = tokio::spawn(on_a_thread(|_| -> () { panic!("as meant") })).await;
+        assert!(answer.unwrap_err().is_panic());
+    }
+}
