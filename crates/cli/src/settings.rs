@@ -4,6 +4,7 @@
 use std::io::IsTerminal;
 use std::ops::Deref;
 
+use switchyard_runtime::kinds::{Commands, Egress, NodeSettings};
 use switchyard_settings::{Environment, Given, Loaded, Refused, Sources};
 use switchyard_store::Retention;
 
@@ -49,6 +50,21 @@ impl Settings {
             payload_grace: self.retention_payload_grace,
         };
         (policy.keep_for.is_some() || policy.keep_runs.is_some()).then_some(policy)
+    }
+
+    /// What nodes may do with this machine and its network.
+    pub(crate) fn nodes(&self) -> NodeSettings {
+        let commands = Commands {
+            env: self.command_env.as_ref().map_or_else(Vec::new, |names| names.0.clone()),
+            // This process starts no other programs.
+            adopt_orphans: true,
+            ..Commands::default()
+        };
+        let egress = self
+            .egress_allow
+            .as_ref()
+            .map_or_else(Egress::default, |networks| Egress::allowing(networks.0.clone()));
+        NodeSettings { allow_commands: self.allow_commands, commands, egress }
     }
 
     /// Whether a bar can be drawn: nothing else may write to the terminal meanwhile.

@@ -121,7 +121,7 @@ async fn open_shared(settings: &Settings, redis: RedisSettings, part: Part) -> R
         archive,
         cas: cas(settings)?,
         worker: worker(settings, part)?,
-        allow_commands: settings.allow_commands,
+        nodes: settings.nodes(),
         handlers: Handlers::with_builtins(),
         retention: settings.retention(),
         rounds: rounds(settings),

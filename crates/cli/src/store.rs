@@ -25,7 +25,7 @@ pub(crate) async fn open_for_workers(settings: &Settings) -> Result<Embedded, Fa
 
 fn options(settings: &Settings) -> Result<Options, Failure> {
     let mut options = Options::new(&settings.data);
-    options.allow_commands = settings.allow_commands;
+    options.nodes = settings.nodes();
     options.slots = settings.slots.get();
     options.limits = limits(settings);
     options.retention = settings.retention();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,9 @@ pub struct NodeError {
     /// Whether trying the same thing again can help.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub retryable: bool,
+    /// The next attempt is not made before this time has passed. The event that follows has the moment instead.
+    #[serde(skip)]
+    pub retry_after: Option<Duration>,
 }
 
 fn yes() -> bool {
@@ -29,12 +33,12 @@ fn is_true(value: &bool) -> bool {
 impl NodeError {
     /// A failure that may pass: the retry policy applies.
     pub fn retryable(code: &str, message: impl Into<Arc<str>>) -> Self {
-        Self { code: code.into(), message: message.into(), retryable: true }
+        Self { code: code.into(), message: message.into(), retryable: true, retry_after: None }
     }
 
     /// A failure that will come back: no retry.
     pub fn permanent(code: &str, message: impl Into<Arc<str>>) -> Self {
-        Self { code: code.into(), message: message.into(), retryable: false }
+        Self { code: code.into(), message: message.into(), retryable: false, retry_after: None }
     }
 }
 

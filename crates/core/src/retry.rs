@@ -41,14 +41,16 @@ impl RetryPolicy {
         }
     }
 
-    /// The delay before the next attempt, or `None` if `attempt` (counted from 1) was the last.
+    /// The delay before the next attempt, or `None` if `attempt` (counted from 1) was the last. An error that asks for
+    /// a longer delay than the policy has gets it.
     pub fn next_delay(&self, run: RunId, node: &str, attempt: u32, error: &NodeError) -> Option<Duration> {
         let hopeless = !error.retryable || self.non_retryable.iter().any(|code| **code == *error.code);
         if hopeless || attempt >= self.max_attempts {
             return None;
         }
         let base = self.base_delay(attempt);
-        Some(if self.jitter { spread(base, run, node, attempt) } else { base })
+        let delay = if self.jitter { spread(base, run, node, attempt) } else { base };
+        Some(delay.max(error.retry_after.unwrap_or_default()))
     }
 
     fn base_delay(&self, attempt: u32) -> Duration {
@@ -108,6 +110,19 @@ mod tests {
         let policy = policy(Backoff::Fixed);
         assert_eq!(policy.next_delay(run(), "n", 1, &NodeError::permanent("x", "y")), None);
         assert_eq!(policy.next_delay(run(), "n", 1, &NodeError::retryable("bad_card", "y")), None);
+    }
+
+    #[test]
+    fn an_error_can_put_the_next_attempt_off_but_not_bring_it_forward() {
+        let policy = policy(Backoff::Fixed);
+        let delay = |attempt: u32, after_ms: u64| {
+            let retry_after = Some(Duration::from_millis(after_ms));
+            let error = NodeError { retry_after, ..NodeError::retryable("http_status", "503") };
+            policy.next_delay(run(), "n", attempt, &error).map(|delay| delay.as_millis())
+        };
+        assert_eq!(delay(1, 60_000), Some(60_000));
+        assert_eq!(delay(1, 1), Some(100));
+        assert_eq!(delay(5, 60_000), None, "the attempt counts all the same");
     }
 
     #[test]

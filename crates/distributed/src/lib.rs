@@ -14,7 +14,7 @@ use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
 use switchyard_cas_objects::ObjectCas;
 use switchyard_observe::Observe;
 use switchyard_runtime::duties::PlainSettings;
-use switchyard_runtime::kinds::Services;
+use switchyard_runtime::kinds::{NodeSettings, Services};
 use switchyard_runtime::{Engine, EngineError, Handlers, Post, Recovered, Station, WorkerSettings, duties};
 use switchyard_store::{Archive, Cas, Retention, StoreError, SystemClock};
 use switchyard_store_redis::{LivePods, Lookout, RedisSettings, RedisStore, Rounds};
@@ -47,7 +47,7 @@ pub struct Options {
     pub cas: Option<ObjectCas>,
     /// How tasks are executed here, if they are.
     pub worker: Option<WorkerSettings>,
-    pub allow_commands: bool,
+    pub nodes: NodeSettings,
     pub handlers: Handlers,
     /// What is kept of runs that have ended; all of it, if not given.
     pub retention: Option<Retention>,
@@ -90,7 +90,7 @@ impl Distributed {
             pods: options.pods,
             rounds: options.rounds,
         };
-        let station = Station::new(engine, options.handlers, options.allow_commands, options.observe)?;
+        let station = Station::new(engine, options.handlers, options.nodes, options.observe)?;
         let Options { worker, retention, plain, .. } = options;
         Ok(Self { station, hot, recovered, worker, retention, lookout, life: Life::default(), plain })
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use switchyard_archive::DataFolder;
 use switchyard_core::yard::Limits;
 use switchyard_observe::Observe;
-use switchyard_runtime::kinds::Services;
+use switchyard_runtime::kinds::{NodeSettings, Services};
 use switchyard_runtime::{
     ApiKeys, Engine, EngineError, Handlers, History, Payloads, Post, Recovered, Station, WorkerSettings,
 };
@@ -33,7 +33,7 @@ pub struct Options {
     pub data: PathBuf,
     /// Tasks executed at once.
     pub slots: usize,
-    pub allow_commands: bool,
+    pub nodes: NodeSettings,
     pub handlers: Handlers,
     pub limits: Limits,
     /// `function` tasks are left to workers outside this process.
@@ -52,7 +52,7 @@ impl Options {
         Self {
             data: data.into(),
             slots: 64,
-            allow_commands: false,
+            nodes: NodeSettings::default(),
             handlers: Handlers::with_builtins(),
             limits: Limits::default(),
             leave_functions: false,
@@ -86,7 +86,7 @@ impl Embedded {
         let hot = Arc::new(hot.observed(observe.clone()));
         let engine = Engine::new(hot, archive, cas, clock).observed(observe.clone());
         let recovered = engine.recover().await?;
-        let station = Station::new(engine, options.handlers, options.allow_commands, observe)?;
+        let station = Station::new(engine, options.handlers, options.nodes, observe)?;
         let worker =
             WorkerSettings { stop_grace: options.stop_grace, ..WorkerSettings::embedded(options.slots) };
         let worker = if options.leave_functions { worker.without_functions() } else { worker };

@@ -118,6 +118,7 @@ impl Handler for Fail {
             code: input["code"].as_str().unwrap_or("failed").into(),
             message: input["message"].as_str().unwrap_or("failed, as it was asked to").into(),
             retryable: input["retryable"].as_bool().unwrap_or(true),
+            retry_after: None,
         })
     }
 }

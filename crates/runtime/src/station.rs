@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::kinds::Services;
+use crate::kinds::{NodeSettings, Services};
 use crate::{Busy, Engine, EngineError, Handlers, WorkerPool, WorkerSettings, duties};
 
 /// How often leases and limits of claims are looked through: an attempt is that much longer than its limit at most.
@@ -49,10 +49,11 @@ impl Station {
     pub fn new(
         engine: Engine,
         handlers: Handlers,
-        allow_commands: bool,
+        nodes: NodeSettings,
         observe: Observe,
     ) -> Result<Self, EngineError> {
         let services = Services::new(
+            nodes,
             handlers,
             engine.catalog().clone(),
             engine.archive().clone(),
@@ -60,7 +61,7 @@ impl Station {
             engine.clock().clone(),
         )
         .map_err(|error| StoreError::unavailable(format!("the HTTP client cannot be set up: {error}")))?;
-        let services = Arc::new(Services { allow_commands, observe, ..services });
+        let services = Arc::new(Services { observe, ..services });
         Ok(Self { engine, services, stop: CancellationToken::new(), at_work: Mutex::new(None) })
     }
 

@@ -8,6 +8,7 @@
 //! This crate never decides what a setting does, and never prints.
 
 mod file;
+mod lists;
 mod load;
 mod names;
 mod reference;
@@ -16,6 +17,7 @@ mod surroundings;
 mod table;
 mod value;
 
+pub use lists::{EnvNames, Networks, Origins};
 pub use load::{Given, Loaded, Origin, Refused, Sources, Warning, load};
 pub use names::{CONFIG_ENV, CONFIG_FILE};
 pub use reference::reference;

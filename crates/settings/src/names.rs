@@ -18,6 +18,10 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("SWITCHYARD_NODE", "set for the program of a `command` node: its node"),
     ("SWITCHYARD_ATTEMPT", "set for the program of a `command` node: which attempt it is"),
     ("SWITCHYARD_IDEMPOTENCY_KEY", "set for the program of a `command` node: the same for every attempt"),
+    (
+        "SWITCHYARD_PROCESS_TOKEN",
+        "set for the program of a `command` node: marks it and what it starts, so that all of it ends with the attempt",
+    ),
     ("AWS_…", "whatever clients of AWS read: for payloads in S3 (`cas.url`)"),
     (
         "TRACEPARENT",

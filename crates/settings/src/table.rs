@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::lists::{EnvNames, Networks, Origins};
 use crate::setting::{Flag, Kind, Scope, Setting};
 use crate::value::{ByteSize, Factor, HeaderList, LogFormat, Minutes, Ratio, Seconds, Secret, ServerUrl};
 
@@ -257,6 +258,28 @@ settings! {
         default: Some("false")
     };
 
+    /// Environment variables of this process that the programs of `command` nodes are given, besides `PATH`, `HOME`, `USER`,
+    /// `LOGNAME`, `SHELL`, `LANG`, `LANGUAGE`, `LC_*`, `TZ` and `TMPDIR`. Names with commas between; a `*` at the end stands for
+    /// any rest, as in `AWS_*`.
+    ///
+    /// Programs do not see the rest of the environment, where credentials of this process are. What a single node
+    /// needs is better named in its `env`.
+    command_env: Option<EnvNames> = {
+        key: "command.env",
+        env: "SWITCHYARD_COMMAND_ENV"
+    };
+
+    /// Addresses that `http` nodes may call although they are refused otherwise: link-local addresses (`169.254.0.0/16`,
+    /// `fe80::/10`) and those of metadata services, which give credentials to every process that asks. Addresses or
+    /// networks, with commas between, such as `169.254.170.2, fe80::/10`.
+    ///
+    /// An address counts, not the name that led to it. Where calls go through a proxy (`HTTP_PROXY`), the proxy resolves
+    /// names and has to refuse.
+    egress_allow: Option<Networks> = {
+        key: "egress.allow",
+        env: "SWITCHYARD_EGRESS_ALLOW"
+    };
+
     /// How long tasks that are running may go on once `up` stops; then they are handed back.
     worker_grace: Duration = {
         key: "worker.grace",
@@ -380,6 +403,17 @@ settings! {
         default: Some("16MiB"),
         min: Some("1KiB"),
         max: Some("1GiB")
+    };
+
+    /// Origins of web pages that may use the API from a browser, besides pages that the server itself serves. Each is a
+    /// scheme, a host and a port if it is not the usual one, with commas between, such as
+    /// `https://app.example.com, http://localhost:3000`.
+    ///
+    /// A server that wants no keys refuses every other page, also one of another port of the same machine. One that wants
+    /// keys lets a page in that has one, but only answers pages of these origins in a way that a browser shows to them.
+    http_cors_origins: Option<Origins> = {
+        key: "http.cors_origins",
+        env: "SWITCHYARD_HTTP_CORS_ORIGINS"
     };
 
     /// How long a request may take; one that waits for work, that much longer than its wait.

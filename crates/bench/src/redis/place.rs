@@ -10,6 +10,7 @@ use switchyard_archive_postgres::{Target, migrate, remove};
 use switchyard_distributed::{ArchiveAt, Distributed, Options};
 use switchyard_observe::Observe;
 use switchyard_runtime::duties::PlainSettings;
+use switchyard_runtime::kinds::NodeSettings;
 use switchyard_runtime::{Handlers, WorkerSettings};
 use switchyard_store_redis::{CleanupPolicy, RedisSettings, Rounds};
 
@@ -94,7 +95,7 @@ impl Place {
             archive,
             cas: None,
             worker: slots.map(|slots| WorkerSettings::distributed("bench", slots, LEASE)),
-            allow_commands: false,
+            nodes: NodeSettings::default(),
             handlers,
             retention: None,
             rounds: rounds(),

@@ -111,10 +111,18 @@ impl Run {
         self.deliver_signal(ix, now, out);
     }
 
-    pub(super) fn fail_or_retry(&mut self, ix: NodeIx, error: NodeError, now: Timestamp, out: &mut Changes) {
+    pub(super) fn fail_or_retry(
+        &mut self,
+        ix: NodeIx,
+        mut error: NodeError,
+        now: Timestamp,
+        out: &mut Changes,
+    ) {
         let attempt = self.node(ix).attempt;
         let spec = self.ir.node(ix);
         let delay = spec.retry.next_delay(self.id, &spec.id, attempt, &error);
+        // Not stored, so a replayed run must not see it either.
+        error.retry_after = None;
         match delay {
             Some(delay) if self.phase != Phase::Closing => {
                 let node = self.id_of(ix);

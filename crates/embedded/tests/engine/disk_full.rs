@@ -7,7 +7,7 @@ use serde_json::json;
 use switchyard_archive::{DataFolder, Options as ArchiveOptions, SqliteArchive};
 use switchyard_core::run::RunStatus;
 use switchyard_core::yard::Limits;
-use switchyard_runtime::kinds::Services;
+use switchyard_runtime::kinds::{NodeSettings, Services};
 use switchyard_runtime::{Engine, Handlers, Submission, WorkerPool, WorkerSettings};
 use switchyard_store::SystemClock;
 use switchyard_store_memory::MemoryStore;
@@ -28,7 +28,9 @@ async fn open(folder: &std::path::Path, pages_max: Option<u32>) -> Small {
     let engine = Engine::new(hot.clone(), archive.clone(), cas, clock.clone());
     engine.recover().await.unwrap();
     let (catalog, payloads) = (engine.catalog().clone(), engine.payloads().clone());
-    let services = Services::new(Handlers::with_builtins(), catalog, archive, payloads, clock).unwrap();
+    let services =
+        Services::new(NodeSettings::default(), Handlers::with_builtins(), catalog, archive, payloads, clock)
+            .unwrap();
     let pool = WorkerPool::start(hot, Arc::new(services), &WorkerSettings::embedded(4));
     Small { engine, pool }
 }

@@ -41,7 +41,7 @@ async fn every_example_compiles() {
 
 #[tokio::test]
 async fn examples_that_need_nobody_succeed() {
-    let yard = TestYard::with(|options| options.allow_commands = true).await;
+    let yard = TestYard::with(|options| options.nodes.allow_commands = true).await;
     let greeting = succeeds(&yard, "hello.yaml", json!({"name": "Ada"})).await;
     assert_eq!(greeting, json!({"greeting": "Hello, Ada!"}));
     for name in [

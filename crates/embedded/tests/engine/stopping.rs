@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switchyard_archive::DataFolder;
 use switchyard_core::run::RunStatus;
 use switchyard_core::yard::Limits;
-use switchyard_runtime::kinds::Services;
+use switchyard_runtime::kinds::{NodeSettings, Services};
 use switchyard_runtime::{Engine, Handlers, Submission, WorkerPool, WorkerSettings};
 use switchyard_store::SystemClock;
 use switchyard_store_memory::MemoryStore;
@@ -65,7 +65,9 @@ async fn a_worker_that_stops_tells_how_far_it_is() {
     let engine = Engine::new(hot.clone(), archive.clone(), cas, clock.clone());
     let (begun, end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (catalog, payloads) = (engine.catalog().clone(), engine.payloads().clone());
-    let services = Services::new(obedient(&begun, &end), catalog, archive, payloads, clock).unwrap();
+    let services =
+        Services::new(NodeSettings::default(), obedient(&begun, &end), catalog, archive, payloads, clock)
+            .unwrap();
     // Any length will do: each line is waited for.
     let settings = WorkerSettings { tell_every: Duration::from_millis(1), ..WorkerSettings::embedded(4) };
     let pool = WorkerPool::start(hot, Arc::new(services), &settings);

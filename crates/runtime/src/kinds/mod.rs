@@ -33,7 +33,10 @@ mod workflow;
 #[cfg(test)]
 mod tests;
 
-/// An HTTP client as `http` nodes use it, before it is built.
+pub use command::Commands;
+pub use http::{Egress, HttpCalls};
+
+/// An HTTP client with this process's TLS, before it is built. `http` nodes have one of their own ([`HttpCalls`]).
 pub fn http_client() -> reqwest::ClientBuilder {
     http::client()
 }
@@ -47,12 +50,22 @@ pub const TIMEOUT: &str = "timeout";
 /// The code of an evaluation that costs more than it may.
 const EXPRESSION_BUDGET: &str = "expression_budget";
 
+/// What nodes may do with the machine and the network of their worker.
+#[derive(Clone, Debug, Default)]
+pub struct NodeSettings {
+    /// `command` nodes run programs on this machine.
+    pub allow_commands: bool,
+    pub commands: Commands,
+    pub egress: Egress,
+}
+
 /// What node kinds can use. One for all slots of a worker.
 pub struct Services {
-    pub http: reqwest::Client,
+    pub http: HttpCalls,
     pub handlers: Handlers,
     /// `command` nodes run programs on this machine: off unless somebody said so.
     pub allow_commands: bool,
+    pub commands: Commands,
     pub catalog: Arc<Catalog>,
     pub archive: Arc<dyn Archive>,
     pub payloads: Payloads,
@@ -71,22 +84,19 @@ impl fmt::Debug for Services {
 }
 
 impl Services {
-    /// With a new HTTP client, and without `command` nodes. Fails if TLS cannot be set up on this machine.
+    /// Fails if TLS cannot be set up on this machine.
     pub fn new(
+        nodes: NodeSettings,
         handlers: Handlers,
         catalog: Arc<Catalog>,
         archive: Arc<dyn Archive>,
         payloads: Payloads,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, reqwest::Error> {
-        let http = http::client().build()?;
+        let NodeSettings { allow_commands, commands, egress } = nodes;
+        let http = HttpCalls::new(egress)?;
         let observe = Observe::default();
-        Ok(Self { http, handlers, allow_commands: false, catalog, archive, payloads, clock, observe })
-    }
-
-    pub fn allow_commands(mut self, allow: bool) -> Self {
-        self.allow_commands = allow;
-        self
+        Ok(Self { http, handlers, allow_commands, commands, catalog, archive, payloads, clock, observe })
     }
 }
 

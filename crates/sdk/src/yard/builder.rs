@@ -56,7 +56,7 @@ impl YardBuilder {
 
     /// Lets `command` nodes run programs on this machine, with all rights of this process.
     pub fn allow_commands(mut self, allow: bool) -> Self {
-        self.options.allow_commands = allow;
+        self.options.nodes.allow_commands = allow;
         self
     }
 

@@ -54,6 +54,33 @@ async fn a_program_knows_what_it_is_run_for() {
 }
 
 #[tokio::test]
+async fn a_program_sees_a_few_variables_of_the_worker_and_those_that_are_passed_on() {
+    let names = |output: Value| -> Vec<String> {
+        let lines = output.as_str().unwrap().lines().map(|line| line.split('=').next().unwrap().to_owned());
+        lines.filter(|name| !matches!(name.as_str(), "PWD" | "SHLVL" | "_" | "OLDPWD")).collect()
+    };
+    let mut bench = Bench::new();
+    let mut node = sh("env");
+    node["env"] = json!({"MINE": "1"});
+    // cargo sets many for tests, and would set credentials as well.
+    assert!(std::env::vars_os().any(|(name, _)| name == "CARGO_PKG_NAME"));
+    let seen = names(bench.output(node.clone(), json!(null)).await);
+    assert!(seen.iter().any(|name| name == "PATH") && seen.iter().any(|name| name == "MINE"), "{seen:?}");
+    let usual = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "MINE"];
+    let strange: Vec<&String> = seen
+        .iter()
+        .filter(|name| !usual.contains(&name.as_str()))
+        .filter(|name| !name.starts_with("LC_") && !name.starts_with("SWITCHYARD_"))
+        .collect();
+    assert!(strange.is_empty(), "{strange:?}");
+
+    bench.services.commands.env = vec!["CARGO_PKG_*".to_owned()];
+    let seen = names(bench.output(node, json!(null)).await);
+    assert!(seen.iter().any(|name| name == "CARGO_PKG_NAME"), "{seen:?}");
+    assert!(!seen.iter().any(|name| name == "CARGO_MANIFEST_DIR"), "{seen:?}");
+}
+
+#[tokio::test]
 async fn a_failure_says_how_it_ended_and_what_it_said_last() {
     let bench = Bench::new();
     let error = bench.error(sh("echo first >&2; printf 'b\\033[31mad\\n' >&2; exit 3"), json!(null)).await;

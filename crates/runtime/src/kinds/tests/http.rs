@@ -1,9 +1,12 @@
+use std::sync::Arc;
+
+use reqwest::dns::Resolve;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::server::{self, Server, answer};
-use super::{Bench, parts, run};
+use super::{Bench, Egress, http_kind, parts, run};
 
 fn get(url: &str) -> Value {
     json!({"type": "http", "request": {"url": url}})
@@ -218,13 +221,101 @@ async fn a_redirect_is_followed_but_not_for_ever() {
     assert_eq!((&*error.code, error.retryable), ("http_redirect", false), "{error}");
 }
 
+fn redirect(status: u16, location: &str) -> String {
+    format!("HTTP/1.1 {status} Elsewhere\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n")
+}
+
+#[tokio::test]
+async fn credentials_do_not_follow_a_redirect_to_another_origin() {
+    let bench = Bench::new();
+    // Another port of the same machine is another server.
+    let mut there = Server::answering(ok_json("1")).await;
+    let here = Server::answering(redirect(307, &there.url("/x"))).await;
+    let headers = json!({
+        "Authorization": "Bearer hush", "Cookie": "a=hush", "X-Api-Key": "hush", "Private-Token": "hush",
+        "X-Client-Secret": "hush", "X-Trace": "kept", "Accept": "text/plain",
+    });
+    let request = json!({"method": "POST", "url": here.url("/"), "headers": headers, "body": "hello"});
+    bench.output(json!({"type": "http", "request": request}), json!(null)).await;
+    let seen = there.request().await;
+    assert!(!seen.contains("hush"), "{seen}");
+    for kept in ["post /x ", "x-trace: kept", "accept: text/plain", "idempotency-key: ", "\r\n\r\nhello"] {
+        assert!(seen.contains(kept), "{kept} in {seen}");
+    }
+    // A name and a password in the URL are credentials too.
+    let url = format!("http://me:hush@127.0.0.1:{}/", here.port);
+    bench.output(get(&url), json!(null)).await;
+    let seen = there.request().await;
+    assert!(!seen.contains("authorization"), "{seen}");
+}
+
+#[tokio::test]
+async fn credentials_follow_a_redirect_to_the_same_origin() {
+    let mut server =
+        Server::answering_in_turn([redirect(302, "/there?x=1").into_bytes(), ok_json("1")]).await;
+    let headers = json!({"Authorization": "Bearer mine", "X-Api-Key": "mine"});
+    let request = json!({"method": "POST", "url": server.url("/here"), "headers": headers, "body": "hello"});
+    Bench::new().output(json!({"type": "http", "request": request}), json!(null)).await;
+    assert!(server.request().await.starts_with("post /here "));
+    let seen = server.request().await;
+    assert!(seen.starts_with("get /there?x=1 ") && !seen.contains("hello"), "{seen}");
+    assert!(seen.contains("authorization: bearer mine") && seen.contains("x-api-key: mine"), "{seen}");
+    assert!(!seen.contains("content-type"), "{seen}");
+}
+
+#[tokio::test]
+async fn link_local_and_metadata_addresses_are_refused_also_behind_a_redirect() {
+    let bench = Bench::new();
+    for host in
+        ["169.254.169.254", "2852039166", "0251.0376.0251.0376", "[fe80::1]", "[::ffff:169.254.169.254]"]
+    {
+        let error = bench.error(get(&format!("http://{host}/latest")), json!(null)).await;
+        assert_eq!((&*error.code, error.retryable), ("http_address", false), "{host}: {error}");
+        let server = Server::answering(redirect(302, &format!("http://{host}/latest"))).await;
+        let error = bench.error(get(&server.url("/")), json!(null)).await;
+        assert_eq!((&*error.code, error.retryable), ("http_address", false), "{host}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_judged_by_the_address_that_it_leads_to() {
+    let egress = Arc::new(Egress::default());
+    let resolver = http_kind::Resolver(egress);
+    let found: Vec<_> = resolver.resolve("localhost".parse().unwrap()).await.unwrap().collect();
+    assert!(found.iter().all(|address| address.ip().is_loopback()) && !found.is_empty(), "{found:?}");
+    // The system's resolver takes these spellings for addresses, as names in DNS can be aliases of them.
+    for name in ["169.254.169.254", "2852039166"] {
+        let refused = resolver.resolve(name.parse().unwrap()).await.err().unwrap();
+        assert!(refused.to_string().starts_with("169.254.169.254 is a link-local address"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_says_when_to_try_again() {
+    let bench = Bench::new();
+    let busy = |status: &str, after: &str| {
+        format!("HTTP/1.1 {status}\r\nRetry-After: {after}\r\nContent-Length: 0\r\n\r\n")
+    };
+    for (status, after, expected) in [
+        ("429 Too Many Requests", "7", Some(7)),
+        ("503 Service Unavailable", "Tue, 14 Nov 2023 22:14:20 GMT", Some(60)),
+        ("503 Service Unavailable", "86400", Some(3_600)),
+        ("500 Oops", "7", None),
+    ] {
+        let server = Server::answering(busy(status, after)).await;
+        let error = bench.error(get(&server.url("/")), json!(null)).await;
+        assert_eq!((&*error.code, error.retryable), ("http_status", true), "{error}");
+        assert_eq!(error.retry_after.map(|wait| wait.as_secs()), expected, "{status} {after}");
+    }
+}
+
 #[tokio::test]
 async fn a_redirect_does_not_lead_out_of_http() {
     let server =
         Server::answering("HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n")
             .await;
     let error = Bench::new().error(get(&server.url("/")), json!(null)).await;
-    assert!(!error.retryable, "{error:?}");
+    assert_eq!((&*error.code, error.retryable), ("http_redirect", false), "{error}");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use switchyard_store::{Archive, ManualClock};
 use switchyard_store_memory::MemoryStore;
 use tempfile::TempDir;
 
-use super::{Call, Done, Services, execute, http as http_kind};
+use super::{Call, Done, Egress, HttpCalls, NodeSettings, Services, execute, http as http_kind};
 use crate::handlers::Cancellation;
 use crate::worker::{ClaimHere, Held};
 use crate::{Catalog, Handlers, Payloads};
@@ -45,10 +45,11 @@ impl Bench {
         let claim = ClaimRef { run: run(), node: "n".into(), claim: 1 };
         let claim = Arc::new(ClaimHere { hot, payloads: payloads.clone(), claim, lease: None });
         let held = Held { cancellation: Cancellation::default(), claim };
-        let services = Services::new(Handlers::with_builtins(), catalog, archive, payloads, clock).unwrap();
-        // Whatever proxy this machine uses, the test servers are not behind it.
-        let http = http_kind::client().no_proxy().build().unwrap();
-        Self { services: Services { http, ..services }.allow_commands(true), held, _folder: folder }
+        let nodes = NodeSettings { allow_commands: true, ..NodeSettings::default() };
+        let handlers = Handlers::with_builtins();
+        let services = Services::new(nodes, handlers, catalog, archive, payloads, clock).unwrap();
+        let http = http_calls(Egress::default());
+        Self { services: Services { http, ..services }, held, _folder: folder }
     }
 
     /// Executes a node for the first time, in a run with this input.
@@ -82,6 +83,11 @@ impl Bench {
     async fn waits_for(&self, node: Value, input: Value) -> WaitFor {
         self.execute(node, input).await.unwrap().waiting()
     }
+}
+
+/// Whatever proxy this machine uses, the test servers are not behind it.
+fn http_calls(egress: Egress) -> HttpCalls {
+    HttpCalls::with(http_kind::client().no_proxy(), egress).unwrap()
 }
 
 fn run() -> RunId {

@@ -1,4 +1,6 @@
-//! A server that gives every request the same answer, byte for byte.
+//! A server that gives the answers it is told to, byte for byte.
+
+use std::collections::VecDeque;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -11,13 +13,20 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) async fn answering(answer: impl Into<Vec<u8>>) -> Self {
-        let answer: Vec<u8> = answer.into();
+        Self::answering_in_turn([answer.into()]).await
+    }
+
+    /// The first request gets the first answer, and so on; the last answer stays.
+    pub(super) async fn answering_in_turn(answers: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let mut answers: VecDeque<Vec<u8>> = answers.into_iter().collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sender, requests) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let _ = sender.send(request(&mut stream).await);
+                let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+                let answer = answer.unwrap_or_default();
                 // The client may have hung up in the middle of it.
                 let _ = stream.write_all(&answer).await;
                 let _ = stream.shutdown().await;

@@ -126,6 +126,7 @@ async fn fail(State(state): State<ServerState>, Body(body): Body<FailBody>) -> R
         code: short("error.code", code, NAME_BYTES_MAX)?.into(),
         message: short("error.message", &body.error.message, REASON_BYTES_MAX)?.into(),
         retryable: body.error.retryable.unwrap_or(true),
+        retry_after: None,
     };
     settle(&state, &claim, Report::Failed(error)).await
 }

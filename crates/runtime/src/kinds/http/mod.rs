@@ -1,7 +1,12 @@
 //! `http`: calls a URL.
 
+mod address;
+mod redirect;
+mod retry_after;
+
 use std::error::Error as _;
 use std::fmt;
+use std::sync::Arc;
 
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use reqwest::{ClientBuilder, Method, Request, Response, StatusCode, Url};
@@ -13,18 +18,23 @@ use switchyard_lang::spec::MethodSpec;
 
 use super::Call;
 use super::content::{CONTENT_BYTES_MAX, excerpt, text_or_base64};
+use redirect::{Origin, REDIRECTS_MAX};
+use retry_after::retry_after;
+
+pub use address::Egress;
+#[cfg(test)]
+pub(super) use address::Resolver;
 
 const USER_AGENT: &str = concat!("switchyard/", env!("CARGO_PKG_VERSION"));
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-const REDIRECTS_MAX: usize = 10;
 
 /// How much of a refusal's body is shown, and how much of it is read for that.
 const SHOWN_CHARS_MAX: usize = 200;
 const SHOWN_BYTES_MAX: usize = 4 * 1024;
 
-/// The client of a worker. It has no timeout of its own: the worker's counts, for the whole call.
+/// A client with this process's TLS. It has no timeout of its own: a node's counts, for the whole call.
 pub(super) fn client() -> ClientBuilder {
     // Whoever embeds us may have chosen another provider already: that one is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -33,13 +43,48 @@ pub(super) fn client() -> ClientBuilder {
         .redirect(reqwest::redirect::Policy::limited(REDIRECTS_MAX))
 }
 
+/// What `http` nodes call with: a client that connects only where [`Egress`] permits, and follows no redirects itself.
+#[derive(Clone, Debug)]
+pub struct HttpCalls {
+    client: reqwest::Client,
+    egress: Arc<Egress>,
+}
+
+impl HttpCalls {
+    /// Fails if TLS cannot be set up on this machine.
+    pub fn new(egress: Egress) -> Result<Self, reqwest::Error> {
+        Self::with(client(), egress)
+    }
+
+    pub(super) fn with(client: ClientBuilder, egress: Egress) -> Result<Self, reqwest::Error> {
+        let egress = Arc::new(egress);
+        let resolver = Arc::new(address::Resolver(egress.clone()));
+        let client = client.redirect(reqwest::redirect::Policy::none()).dns_resolver(resolver).build()?;
+        Ok(Self { client, egress })
+    }
+
+    /// Sends a request, and what redirects make of it. Also what was called in the end.
+    async fn send(&self, mut request: Request) -> Result<(Target, Response), NodeError> {
+        for _ in 0..=REDIRECTS_MAX {
+            let target = Target::of(&request);
+            self.egress.check_literal(request.url()).map_err(|refused| target.bad_address(refused))?;
+            let origin = Origin::of(&request);
+            let response = self.client.execute(request).await.map_err(|error| target.failed(error))?;
+            match origin.next(&response, &target)? {
+                Some(next) => request = next,
+                None => return Ok((target, response)),
+            }
+        }
+        Err(redirect::too_many(&Target::of(&request)))
+    }
+}
+
 pub(super) async fn execute(call: &Call<'_>, spec: &CompiledHttp) -> Result<Value, NodeError> {
     let request = request(call, spec).await?;
-    let target = Target::of(&request);
-    let sent = call.services.http.execute(request).await;
-    let mut response = sent.map_err(|error| target.failed(error))?;
+    let (target, mut response) = call.services.http.send(request).await?;
     if !is_expected(spec, response.status()) {
-        return Err(target.refused(&mut response).await);
+        let wait = retry_after(response.status(), response.headers(), call.services.clock.now());
+        return Err(NodeError { retry_after: wait, ..target.refused(&mut response).await });
     }
     let body = read(&target, &mut response).await?;
     Ok(output(&response, body))
@@ -59,7 +104,7 @@ async fn request(call: &Call<'_>, spec: &CompiledHttp) -> Result<Request, NodeEr
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(body.content_type));
     }
     // Through the builder, because it turns a name and password in the URL into a header.
-    let mut builder = call.services.http.request(method(spec.method), url).headers(headers);
+    let mut builder = call.services.http.client.request(method(spec.method), url).headers(headers);
     if let Some(body) = body {
         builder = builder.body(body.bytes);
     }
@@ -243,14 +288,19 @@ impl Target {
         Self { method: request.method().clone(), url }
     }
 
+    fn bad_address(&self, refused: address::Refused) -> NodeError {
+        NodeError::permanent("http_address", format!("{self}: {refused}"))
+    }
+
     /// There is no answer, or not all of it.
     fn failed(&self, error: reqwest::Error) -> NodeError {
+        if let Some(refused) = address::Refused::behind(&error) {
+            return self.bad_address(refused);
+        }
         let error = error.without_url();
         let message = format!("{self}: {}", cause(&error));
         if error.is_builder() {
             bad_url(message)
-        } else if error.is_redirect() {
-            NodeError::permanent("http_redirect", message)
         } else if error.is_connect() || is_io(&error) {
             NodeError::retryable("http_connect", message)
         } else {

@@ -1,10 +1,16 @@
 //! `command`: runs a local program, JSON in and out.
 
+#[cfg(target_os = "linux")]
+mod cgroup;
+mod containment;
+mod environment;
+#[cfg(target_os = "linux")]
+mod processes;
+
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
-use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use switchyard_core::NodeError;
 use switchyard_lang::program::CompiledCommand;
@@ -13,6 +19,26 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use super::Call;
 use super::content::{CONTENT_BYTES_MAX, excerpt, harmless, text_or_base64};
+use containment::Containment;
+
+/// How the programs of `command` nodes are run.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    /// Names of this process's environment variables that programs are given besides the usual few (`PATH`, `HOME`, …). A
+    /// `*` at the end stands for any rest.
+    pub env: Vec<String>,
+    /// This process becomes the parent of what programs leave behind, so that it is found also where a program has
+    /// wiped its environment. For a process that starts no other programs than those of nodes.
+    pub adopt_orphans: bool,
+    /// Each attempt gets a cgroup of its own where this process may make one.
+    pub cgroups: bool,
+}
+
+impl Default for Commands {
+    fn default() -> Self {
+        Self { env: Vec::new(), adopt_orphans: false, cgroups: true }
+    }
+}
 
 /// How much of what a program said at last goes into the message.
 const STDERR_TAIL_BYTES: usize = 2 * 1024;
@@ -25,8 +51,9 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledCommand) -> Result<V
     let input = call.input().await?.to_string().into_bytes();
     let mut command = command(call, spec).await?;
     let program = excerpt(command.as_std().get_program().as_encoded_bytes(), 100);
-    let child = command.spawn().map_err(|error| not_started(&program, &command, &error))?;
-    let ended = drive(child, input).await.map_err(|error| broken(&program, &error))?;
+    let (child, containment) = Containment::start(&call.services.commands, &mut command)
+        .map_err(|error| not_started(&program, &command, &error))?;
+    let ended = drive(child, containment, input).await.map_err(|error| broken(&program, &error))?;
     if ended.status.success() {
         Ok(output(ended.stdout))
     } else {
@@ -42,6 +69,7 @@ async fn command(call: &Call<'_>, spec: &CompiledCommand) -> Result<Command, Nod
     let mut texts = texts.into_iter();
     // The compiler has seen to it that there is one.
     let mut command = Command::new(texts.next().unwrap_or_default());
+    command.env_clear().envs(environment::passed_on(&call.services.commands.env));
     command.args(texts);
     for (name, template) in &spec.env {
         match call.render(template).await? {
@@ -103,14 +131,14 @@ enum Broken {
     Io(io::Error),
 }
 
-/// Feeds the program and listens to it until it ends. Dropping this future kills it.
-async fn drive(mut child: Child, input: Vec<u8>) -> Result<Ended, Broken> {
-    let group = Group::of(&child);
+/// Feeds the program and listens to it until it ends. Dropping this future kills it, with all that it started.
+async fn drive(mut child: Child, mut containment: Containment, input: Vec<u8>) -> Result<Ended, Broken> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let ended = async {
         let status = child.wait().await.map_err(Broken::Io);
-        // What it left behind would hold its output open, and nobody would ever end it.
-        group.kill();
+        // What it left behind would hold its output open.
+        let killed = tokio::task::spawn_blocking(move || containment.kill()).await;
+        killed.map_err(|error| Broken::Io(error.into()))?;
         status
     };
     let (status, stdout, stderr_tail, ()) =
@@ -141,28 +169,6 @@ async fn tail(stderr: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Broken>
         tail.drain(..surplus);
     }
     Ok(tail)
-}
-
-/// The program and everything it started that did not leave its process group.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
-    }
-
-    fn kill(&self) {
-        if let Some(group) = self.0 {
-            // Gone already is fine too.
-            let _ = rustix::process::kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
-    }
 }
 
 /// JSON if it is JSON, else text.
