@@ -39,6 +39,9 @@ pub(crate) async fn serve_until_stopped(
     let state = ServerState::new(station.engine().clone(), station.services().clone())
         .with_access(access)
         .with_limits(limits(settings))
+        .with_cors_origins(
+            settings.http_cors_origins.as_ref().map_or_else(Vec::new, |origins| origins.0.clone()),
+        )
         .of_store(station.id());
     let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
     let answer = tokio::select! {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use crate::ServerState;
+use crate::cors;
 use crate::problem::Problem;
 
 /// Whom a server lets in.
@@ -44,8 +46,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Lets a request in, or says why not. Whoever has a key may call us by any name.
+/// Lets a request in, or says why not. A client that has a key may call the server by any name.
 pub(crate) async fn enter(state: &ServerState, request: &mut Request) -> Result<(), Problem> {
+    named_once(request.headers())?;
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     if route.is_some_and(|route| PUBLIC.contains(&route)) {
         return Ok(());
@@ -57,7 +60,7 @@ pub(crate) async fn enter(state: &ServerState, request: &mut Request) -> Result<
         Access::UntilKeysExist => keys.any().await?,
     };
     if !wanted {
-        return strange_name(request.headers()).map_or(Ok(()), |name| Err(foreign(name)));
+        return from_this_machine(state, request);
     }
     let given = key_of(request.headers()).ok_or_else(no_key)?;
     let key = keys.check(given).await?.ok_or_else(wrong_key)?;
@@ -86,32 +89,73 @@ fn wrong_key() -> Problem {
         .challenge("Bearer realm=\"switchyard\", error=\"invalid_token\"")
 }
 
-/// A name in `Host` or `Origin` that is not this machine's. A server that wants no keys listens on loopback only, so
-/// such a request comes from a web page whose name was made to point here, which must not command what runs on this
-/// machine. Where keys are wanted it does no harm: the page has none.
-fn strange_name(headers: &HeaderMap) -> Option<&str> {
-    [header::HOST, header::ORIGIN]
-        .into_iter()
-        .filter_map(|name| headers.get(name))
-        .map(|value| value.to_str().unwrap_or("?"))
-        .find(|value| !is_loopback(value))
+/// With two of them, a proxy may have looked at the other one.
+fn named_once(headers: &HeaderMap) -> Result<(), Problem> {
+    for name in [header::HOST, header::ORIGIN] {
+        if headers.get_all(&name).iter().count() > 1 {
+            let detail = format!("the request has more than one `{name}` header");
+            return Err(Problem::bad_request("repeated_header", detail));
+        }
+    }
+    Ok(())
+}
+
+/// A server that wants no keys listens on loopback only. A request that names another machine comes from a web page whose
+/// name was made to point here, and one of another origin from a page that some other program serves; neither may
+/// command what runs on this machine. Where keys are wanted they do no harm: the page has none.
+fn from_this_machine(state: &ServerState, request: &Request) -> Result<(), Problem> {
+    let headers = request.headers();
+    let host = text(headers.get(header::HOST));
+    let asked = request.uri().authority().map(Authority::as_str);
+    if let Some(name) = host.into_iter().chain(asked).find(|name| !is_loopback(name)) {
+        return Err(foreign_host(name));
+    }
+    match text(headers.get(header::ORIGIN)) {
+        Some(origin) if !is_own(origin, host) && cors::listed(&state.cors_origins, headers).is_none() => {
+            Err(foreign_origin(origin))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn text(value: Option<&HeaderValue>) -> Option<&str> {
+    value.map(|value| value.to_str().unwrap_or("?"))
+}
+
+/// Whether a page of this origin was served under the very name and port that the request asks for.
+fn is_own(origin: &str, host: Option<&str>) -> bool {
+    let Some((scheme, authority)) = origin.split_once("://") else { return false };
+    let usual_port = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return false,
+    };
+    let bare = |authority: &str| authority.strip_suffix(usual_port).unwrap_or(authority).to_ascii_lowercase();
+    host.is_some_and(|host| bare(host) == bare(authority))
 }
 
 fn is_loopback(authority: &str) -> bool {
-    let authority = authority.split_once("://").map_or(authority, |(_, rest)| rest);
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or(rest, |(host, _)| host),
         None => authority.split_once(':').map_or(authority, |(host, _)| host),
     };
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn foreign(name: &str) -> Problem {
+fn foreign_host(name: &str) -> Problem {
     let shown: String = name.chars().take(100).collect();
     Problem::new(StatusCode::FORBIDDEN, "foreign_host", format!("`{shown}` is not a name of this machine"))
         .hint(
             "use http://127.0.0.1 or http://localhost with the server's port, or make an API key and send it",
         )
+}
+
+fn foreign_origin(origin: &str) -> Problem {
+    let shown: String = origin.chars().take(100).collect();
+    let detail = format!("pages of `{shown}` may not use this server");
+    Problem::new(StatusCode::FORBIDDEN, "foreign_origin", detail)
+        .hint("name the origin in `http.cors_origins`, or make an API key and send it")
 }
 
 #[cfg(test)]
@@ -120,13 +164,36 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_its_own() {
-        for own in ["localhost:7070", "127.0.0.1:7070", "127.9.9.9", "[::1]:7070", "http://localhost:7070"] {
+        for own in ["localhost:7070", "LocalHost", "127.0.0.1:7070", "127.9.9.9", "[::1]:7070"] {
             assert!(is_loopback(own), "{own}");
         }
-        for foreign in ["evil.example:7070", "localhost.evil.example", "null", "http://10.0.0.1", "[::2]", ""]
-        {
+        for foreign in ["evil.example:7070", "localhost.evil.example", "null", "10.0.0.1", "[::2]", ""] {
             assert!(!is_loopback(foreign), "{foreign}");
         }
+    }
+
+    #[test]
+    fn an_origin_is_the_servers_own_if_it_has_its_name_and_port() {
+        for (origin, host) in [
+            ("http://localhost:7070", "localhost:7070"),
+            ("http://LOCALHOST:7070", "localhost:7070"),
+            ("http://[::1]:7070", "[::1]:7070"),
+            ("http://localhost", "localhost:80"),
+            ("https://localhost", "localhost"),
+        ] {
+            assert!(is_own(origin, Some(host)), "{origin} {host}");
+        }
+        for (origin, host) in [
+            ("http://localhost:3000", "localhost:7070"),
+            ("http://127.0.0.1:7070", "localhost:7070"),
+            ("http://localhost", "localhost:7070"),
+            ("null", "localhost:7070"),
+            ("file://localhost:7070", "localhost:7070"),
+            ("localhost:7070", "localhost:7070"),
+        ] {
+            assert!(!is_own(origin, Some(host)), "{origin} {host}");
+        }
+        assert!(!is_own("http://localhost:7070", None));
     }
 
     #[test]

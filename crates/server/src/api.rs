@@ -221,7 +221,7 @@ impl Operation {
 const PROBLEMS: [(u16, &str); 14] = [
     (400, "The request cannot be read: an id, a query or JSON that is not one"),
     (401, "An API key is wanted, and none or a wrong one was sent"),
-    (403, "The request names another machine in `Host` or `Origin`"),
+    (403, "The request names another machine in `Host`, or comes from a page of another origin"),
     (404, "There is no such thing"),
     (406, "None of the accepted types can be answered"),
     (408, "The body took too long to arrive"),

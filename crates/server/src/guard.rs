@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ServerState;
 use crate::access;
+use crate::cors;
 use crate::problem::Problem;
 use crate::routes::tasks::WAIT_MAX;
 
@@ -22,10 +23,15 @@ pub(crate) async fn guard(State(state): State<ServerState>, mut request: Request
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = known(request.method());
     let begun = tokio::time::Instant::now();
-    let response = match access::enter(&state, &mut request).await {
+    let listed = cors::listed(&state.cors_origins, request.headers());
+    let mut response = match access::enter(&state, &mut request).await {
+        _ if listed.is_some() && cors::is_preflight(&request) => cors::preflight(),
         Err(problem) => problem.into_response(),
         Ok(()) => carry_through(request, next, state.limits.request_max).await,
     };
+    if let Some(origin) = listed {
+        cors::admit(origin, &mut response);
+    }
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     state.metrics.request(route, method, response.status().as_u16(), begun.elapsed());
     response

@@ -3,7 +3,8 @@
 //! - [`router`]: every route over a [`ServerState`]; [`serve`]: the same on a listener, with limits on connections
 //! - `routes`: one file for each resource; a route is registered together with its documentation (`api`)
 //! - `problem`: how every failure is answered (RFC 9457)
-//! - `access`: who may come in
+//! - `access`: who may come in; `cors`: which web pages may
+//! - `strict_lines`: requests whose lines two parties could read differently
 //! - `guard`: what holds for all requests: time, panics, clients that go away
 //! - `wire`: runs and events as clients see them
 //!
@@ -11,6 +12,7 @@
 
 mod access;
 mod api;
+mod cors;
 mod extract;
 mod files;
 mod guard;
@@ -20,6 +22,7 @@ mod problem;
 mod routes;
 mod serve;
 mod state;
+mod strict_lines;
 mod wire;
 
 pub use access::Access;

@@ -1,15 +1,21 @@
 //! Connections: accepted, held to limits, and let go in order.
 
+use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::StatusCode;
 use hyper::server::conn::http1::Builder;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::routes::health_router;
+use crate::strict_lines::StrictLines;
 use crate::{Access, ServerState, router};
 
 /// After `accept` failed, which it does when there are too many open files.
@@ -61,7 +67,18 @@ fn attend(stream: TcpStream, router: Router, state: &ServerState) {
     // HTTP/1.1 alone: finding out which version a client speaks would wait for its first bytes without end.
     let mut builder = Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(state.limits.headers_wait_max);
-    let service = TowerToHyperService::new(router);
+    let is_upgraded = Arc::new(AtomicBool::new(false));
+    let stream = StrictLines::new(stream, is_upgraded.clone());
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request| {
+        let (answering, is_upgraded) = (router.call(request), is_upgraded.clone());
+        async move {
+            let response = answering.await?;
+            // Before it is sent, and so before the client speaks another protocol.
+            is_upgraded.fetch_or(response.status() == StatusCode::SWITCHING_PROTOCOLS, Ordering::Relaxed);
+            Ok::<_, Infallible>(response)
+        }
+    });
     let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     let stop = state.stop.clone();
     state.connections.spawn(async move {

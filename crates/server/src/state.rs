@@ -19,6 +19,8 @@ pub struct ServerState {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) access: Access,
     pub(crate) limits: Limits,
+    /// Origins of web pages that may use the API besides the server's own, as browsers write them.
+    pub(crate) cors_origins: Arc<[String]>,
     /// Waited for at the end. WebSockets are among them: they outlive the requests that they began as.
     pub(crate) connections: TaskTracker,
     /// What the store is called, for clients that mean one in particular.
@@ -38,6 +40,7 @@ impl ServerState {
             metrics,
             access,
             limits: Limits::default(),
+            cors_origins: Arc::default(),
             store: None,
             connections: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -51,6 +54,11 @@ impl ServerState {
 
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// Lets pages of these origins use the API from a browser.
+    pub fn with_cors_origins(self, origins: Vec<String>) -> Self {
+        Self { cors_origins: origins.into(), ..self }
     }
 
     /// Says which store this is.

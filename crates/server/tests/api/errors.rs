@@ -138,14 +138,59 @@ async fn wrong_methods_say_which_are_right() {
 #[tokio::test]
 async fn a_web_page_of_another_name_is_kept_out() {
     let server = TestServer::start().await;
-    for (header, name) in
-        [("host", "evil.example:7070"), ("origin", "http://evil.example"), ("origin", "null")]
-    {
+    for (header, name, code) in [
+        ("host", "evil.example:7070", "foreign_host"),
+        ("origin", "http://evil.example", "foreign_origin"),
+        ("origin", "null", "foreign_origin"),
+        // Another program of this machine may be anything.
+        ("origin", "http://localhost:3000", "foreign_origin"),
+        ("origin", "http://127.0.0.1", "foreign_origin"),
+    ] {
         let response = server.client.get(server.url("/v1/runs")).header(header, name).send().await.unwrap();
-        Answer::of(response).await.problem(403, "foreign_host");
+        Answer::of(response).await.problem(403, code);
     }
-    let own = server.client.get(server.url("/v1/runs")).header("origin", "http://localhost:3000");
+    let own = server.client.get(server.url("/v1/runs")).header("origin", server.url(""));
     Answer::of(own.send().await.unwrap()).await.expect(200);
+}
+
+#[tokio::test]
+async fn pages_of_origins_that_are_set_are_let_in_and_told_so() {
+    let origins = vec!["http://localhost:3000".to_owned(), "https://app.example.com".to_owned()];
+    let server = TestServer::with_cors_origins(origins).await;
+    for origin in ["http://localhost:3000", "https://app.example.com"] {
+        let request = server.client.get(server.url("/v1/runs")).header("origin", origin);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.headers()["access-control-allow-origin"], origin);
+        assert_eq!(response.headers()["vary"], "origin");
+        Answer::of(response).await.expect(200);
+    }
+    let response = server
+        .client
+        .get(server.url("/v1/runs"))
+        .header("origin", "http://localhost:3001")
+        .send()
+        .await
+        .unwrap();
+    assert!(!response.headers().contains_key("access-control-allow-origin"));
+    Answer::of(response).await.problem(403, "foreign_origin");
+}
+
+#[tokio::test]
+async fn a_browser_may_ask_what_it_may_send_without_a_key() {
+    let server = TestServer::with_cors_origins(vec!["https://app.example.com".to_owned()]).await;
+    server.yard.engine().keys().create("first").await.unwrap();
+    let preflight = |origin: &str| {
+        let request = server.client.request(Method::OPTIONS, server.url("/v1/runs"));
+        request.header("origin", origin).header("access-control-request-method", "POST").send()
+    };
+    let response = preflight("https://app.example.com").await.unwrap();
+    assert_eq!(response.status(), 204);
+    assert_eq!(response.headers()["access-control-allow-origin"], "https://app.example.com");
+    let headers = response.headers()["access-control-allow-headers"].to_str().unwrap();
+    assert!(headers.contains("authorization") && headers.contains("idempotency-key"), "{headers}");
+    let response = preflight("https://evil.example").await.unwrap();
+    assert!(!response.headers().contains_key("access-control-allow-origin"));
+    Answer::of(response).await.problem(401, "no_key");
 }
 
 #[tokio::test]

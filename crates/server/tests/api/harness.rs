@@ -61,6 +61,16 @@ impl TestServer {
         server
     }
 
+    /// With pages of these origins let in.
+    pub(crate) async fn with_cors_origins(origins: Vec<String>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut server =
+            Self::serve(folder.path(), listener, |_| {}, |state| state.with_cors_origins(origins)).await;
+        server._folder = Some(folder);
+        server
+    }
+
     pub(crate) async fn on(listener: TcpListener, change: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut server = Self::open(folder.path(), listener, change).await;

@@ -122,6 +122,58 @@ async fn what_is_not_http_or_not_utf8_does_no_harm() {
 }
 
 #[tokio::test]
+async fn requests_that_two_parties_could_read_differently_are_refused() {
+    let server = TestServer::start().await;
+    let own = format!("http://{}", server.address);
+    for request in [
+        "GET /v1/runs HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n".to_owned(),
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n\r\n".to_owned(),
+        format!("GET /v1/runs HTTP/1.1\r\nhost: {}\r\norigin: {own}\r\norigin: null\r\n\r\n", server.address),
+        "GET /v1/runs HTTP/1.1\nhost: localhost\n\n".to_owned(),
+        "GET /v1/runs HTTP/1.1\r\nhost: localhost\nx-a: b\r\n\r\n".to_owned(),
+        "\nGET /v1/runs HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
+        "GET /v1/runs HTTP/1.1\r\nhost: localhost\r\n\n".to_owned(),
+        // Behind a body, and behind one whose length is not said.
+        format!("{POST}content-length: 2\r\n\r\n{{}}GET /v1/runs HTTP/1.1\nhost: localhost\r\n\r\n"),
+        format!(
+            "{POST}transfer-encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\nGET /v1/runs HTTP/1.1\nhost: a\r\n\r\n"
+        ),
+    ] {
+        let mut stream = send(&server, request.as_bytes()).await;
+        stream.shutdown().await.unwrap();
+        let said = read(&mut stream).await;
+        let answers: Vec<&str> = said.split("HTTP/1.1 ").skip(1).collect();
+        let last = answers.last().unwrap_or_else(|| panic!("no answer to {request:?}"));
+        assert!(last.starts_with("400 "), "{request:?}: {said}");
+        assert!(!said.contains("\"runs\""), "{request:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_in_the_request_line_is_a_name_like_the_one_in_host() {
+    let server = TestServer::start().await;
+    let request = "GET http://evil.example/v1/runs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let said = read(&mut send(&server, request.as_bytes()).await).await;
+    assert!(said.starts_with("HTTP/1.1 403 ") && said.contains("foreign_host"), "{said}");
+}
+
+#[tokio::test]
+async fn bodies_may_hold_line_feeds_and_requests_may_follow_each_other() {
+    let server = TestServer::start().await;
+    let body = "{\n\"workflow\":\n\"nothing\"\n}\n";
+    let length = body.len();
+    let requests = format!(
+        "{POST}content-length: {length}\r\n\r\n{body}\
+         {POST}transfer-encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n\
+         GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    );
+    let said = read(&mut send(&server, requests.as_bytes()).await).await;
+    let statuses: Vec<&str> =
+        said.split("HTTP/1.1 ").skip(1).filter_map(|answer| answer.split(' ').next()).collect();
+    assert_eq!(statuses, ["404", "404", "200"], "{said}");
+}
+
+#[tokio::test]
 async fn submissions_that_race_with_one_key_are_one_run() {
     let server = TestServer::start().await;
     let body = json!({ "workflow": hello(), "input": { "name": "Ada" }, "idempotency_key": "once" });

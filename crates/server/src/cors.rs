@@ -1,0 +1,41 @@
+//! What browsers need to hear before they let a page of another origin use the API.
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE");
+const HEADERS: HeaderValue = HeaderValue::from_static(
+    "authorization, content-type, idempotency-key, last-event-id, traceparent, tracestate",
+);
+/// How long a browser need not ask again, in seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+
+/// The request's origin, if it is among those that were set.
+pub(crate) fn listed(origins: &[String], headers: &HeaderMap) -> Option<HeaderValue> {
+    let origin = headers.get(header::ORIGIN)?;
+    let text = origin.to_str().ok()?;
+    origins.iter().any(|listed| listed.eq_ignore_ascii_case(text)).then(|| origin.clone())
+}
+
+/// Whether a browser asks what it may send. It cannot send a key with that.
+pub(crate) fn is_preflight(request: &Request) -> bool {
+    *request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+pub(crate) fn preflight() -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    response
+}
+
+/// Lets the page read the answer.
+pub(crate) fn admit(origin: HeaderValue, response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+}
