@@ -7,8 +7,6 @@ use serde_json::Value;
 use switchyard_core::{ApprovalId, RunId, Timestamp, time};
 use switchyard_store::{ApprovalRecord, ApprovalStatus};
 
-use crate::plain;
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     pub approval: ApprovalId,
@@ -17,8 +15,9 @@ pub struct Approval {
     pub status: ApprovalStatus,
     pub approver: Option<Arc<str>>,
     pub prompt: Option<Arc<str>>,
-    /// What the person is shown. In a list, a large one is a reference.
-    pub payload: Value,
+    /// What the person is shown. A list leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Value>,
     #[serde(with = "time::rfc3339")]
     pub created_at: Timestamp,
     #[serde(with = "time::rfc3339::option")]
@@ -31,13 +30,16 @@ pub struct Approval {
 
 impl Approval {
     /// As a list shows it.
-    pub fn listed(record: ApprovalRecord) -> Result<Self, serde_json::Error> {
-        let payload = plain(serde_json::to_value(&record.payload)?);
-        Ok(Self::with(record, payload))
+    pub fn listed(record: ApprovalRecord) -> Self {
+        Self::of(record, None)
     }
 
     /// With its whole payload.
     pub fn with(record: ApprovalRecord, payload: Value) -> Self {
+        Self::of(record, Some(payload))
+    }
+
+    fn of(record: ApprovalRecord, payload: Option<Value>) -> Self {
         Self {
             approval: record.approval,
             run: record.run,

@@ -16,7 +16,9 @@ pub struct ScheduleView {
     pub workflow: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    pub input: Value,
+    /// The input of its runs. A list leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
     pub cron: Arc<str>,
     pub time_zone: Arc<str>,
     /// Such as `30s`.
@@ -33,7 +35,16 @@ pub struct ScheduleView {
 }
 
 impl ScheduleView {
+    /// As a list shows it.
+    pub fn listed(record: ScheduleRecord) -> Self {
+        Self::with(record, None)
+    }
+
     pub fn of(record: ScheduleRecord, input: Value) -> Self {
+        Self::with(record, Some(input))
+    }
+
+    fn with(record: ScheduleRecord, input: Option<Value>) -> Self {
         let ScheduleRecord { schedule, next_at, last_run } = record;
         Self {
             name: schedule.name,

@@ -220,6 +220,17 @@ pub(crate) fn page(name: &str, items: Value) -> Value {
     })
 }
 
+/// The schema of a thing as a list shows it: without its payload.
+pub(crate) fn listed(mut schema: Value, payload: &str) -> Value {
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.retain(|name| name != payload);
+    }
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        properties.remove(payload);
+    }
+    schema
+}
+
 /// `{"<name>": [items]}`.
 pub(crate) fn list(name: &str, items: Value) -> Value {
     json!({

@@ -12,7 +12,7 @@ use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{Accepted, ClaimRef, EventKind, RunStatus, Settled, TaskOutcome};
 use switchyard_core::yard::{Limits, NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
-use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
+use switchyard_store::plain::{About, Found, Offer, PlainWorkers, oversized};
 use switchyard_store::{Archive, Clock, HotStore, ManualClock};
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::redis as server;
@@ -223,6 +223,37 @@ async fn a_mover_that_dies_between_taking_and_settling_loses_no_signal() {
     let record = place.archive.run(run).await.expect("answered").expect("archived");
     assert_eq!(record.status, RunStatus::Succeeded);
     assert_eq!((place.pending(), place.length()), (0, 0));
+}
+
+#[tokio::test]
+async fn signals_that_are_too_large_are_cut_off_and_large_ones_come_a_few_at_a_time() {
+    let mut place = Place::new();
+    let store = place.process().await;
+    place.push(&format!("{{\"output\": \"{}\"}}", "x".repeat(20_000_000)));
+    place.push("small");
+    let large = "y".repeat(10 << 20);
+    (0..3).for_each(|_| place.push(&large));
+    let taken = store.take_signals().await.expect("taken");
+    assert_eq!(oversized(&taken[0]), Some(20_000_014));
+    assert!(
+        taken[0].starts_with("oversized:20000014:{\"output\": \"xxx") && taken[0].len() < 1_100,
+        "{}",
+        taken[0]
+    );
+    let sizes: Vec<usize> = taken[1..].iter().map(String::len).collect();
+    assert_eq!(sizes, [5, large.len(), large.len()], "the third large one has to wait");
+    assert_eq!(store.take_signals().await.expect("taken"), taken, "until they are settled");
+    for signal in &taken {
+        store.drop_signal(signal).await.expect("dropped");
+    }
+    assert_eq!(store.take_signals().await.expect("taken"), [large.as_str()]);
+
+    // Also one that was waited for.
+    store.drop_signal(&large).await.expect("dropped");
+    place.push(&"z".repeat(20_000_000));
+    store.signals_ready().await;
+    let taken = store.take_signals().await.expect("taken");
+    assert_eq!((taken.len(), oversized(&taken[0])), (1, Some(20_000_000)));
 }
 
 #[tokio::test]

@@ -104,7 +104,7 @@ pub trait Archive: Send + Sync + 'static {
     /// [`Archive::append`], and go when their node starts over.
     async fn bury(&self, letter: DeadLetter) -> Result<(), StoreError>;
 
-    /// Newest first.
+    /// Newest first, without their signals, which may be large.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
 
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError>;

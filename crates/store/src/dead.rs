@@ -23,7 +23,9 @@ pub struct DeadLetter {
     pub seq: Option<u64>,
     /// A sentence for people.
     pub reason: Arc<str>,
-    /// What a plain worker left, as it was.
+    /// What a plain worker left, as it was; of one that was too large, its beginning
+    /// ([`oversized`](crate::plain::oversized)). A list leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Arc<str>>,
     /// How an entry of the outbox begins.
     #[serde(default)]

@@ -10,6 +10,18 @@ use switchyard_core::run::{ClaimRef, Settled, Task, TaskOutcome};
 
 use crate::StoreError;
 
+/// The most bytes that a signal may have: as many as a request to the API by default. A larger output belongs into the
+/// CAS (`result_ref`).
+pub const SIGNAL_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What stands in a list instead of a signal that is too large: this, its number of bytes, a colon, and its beginning.
+pub const OVERSIZED: &str = "oversized:";
+
+/// How many bytes a signal had before it was cut off because of them.
+pub fn oversized(signal: &str) -> Option<usize> {
+    signal.strip_prefix(OVERSIZED)?.split_once(':')?.0.parse().ok()
+}
+
 /// What a signal is about: a node, and which delivery of it, if the worker says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
@@ -49,7 +61,8 @@ pub struct Offer {
 /// The side of a hot store that plain workers use. Any number of processes may call it at once.
 #[async_trait]
 pub trait PlainWorkers: Send + Sync + 'static {
-    /// Takes some signals. They stay this process's until they are settled or dropped; if it goes silent before that,
+    /// Takes some signals, together not much more than [`SIGNAL_BYTES_MAX`]. Of one that has more by itself only the
+    /// beginning is left ([`oversized`]). They stay this process's until they are settled or dropped; if it goes silent before that,
     /// another process takes them over.
     async fn take_signals(&self) -> Result<Vec<String>, StoreError>;
 

@@ -8,6 +8,8 @@ use crate::pool::Pool;
 use crate::text;
 
 const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, excerpt, at";
+/// A list leaves signals and excerpts out, which may be large.
+const LISTED: &str = "id, kind, run, node, seq, reason, NULL::text AS signal, NULL::text AS excerpt, at";
 
 pub(super) async fn bury(pool: &Pool, letter: &DeadLetter) -> Result<(), StoreError> {
     let sql = "INSERT INTO dead_letters (id, kind, run, node, seq, reason, signal, excerpt, at)
@@ -22,7 +24,7 @@ pub(super) async fn bury(pool: &Pool, letter: &DeadLetter) -> Result<(), StoreEr
 }
 
 pub(super) async fn newest(pool: &Pool, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM dead_letters ORDER BY at DESC, no DESC LIMIT $1");
+    let sql = format!("SELECT {LISTED} FROM dead_letters ORDER BY at DESC, no DESC LIMIT $1");
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     pool.rows(&sql, &[&limit]).await?.iter().map(record).collect()
 }

@@ -12,6 +12,8 @@ use super::read::{Answer, list, one};
 use super::rows::{maybe, moment};
 
 const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, excerpt, at";
+/// A list leaves signals and excerpts out, which may be large.
+const LISTED: &str = "id, kind, run, node, seq, reason, NULL AS signal, NULL AS excerpt, at";
 
 pub(super) fn bury(conn: &Connection, letter: &DeadLetter) -> Result<(), Failure> {
     conn.prepare_cached(
@@ -53,7 +55,7 @@ pub(super) fn purge(conn: &Connection, which: &Purge) -> Result<usize, Failure> 
 }
 
 pub(super) fn newest(conn: &Connection, limit: usize) -> Answer<Vec<DeadLetter>> {
-    let sql = format!("SELECT {COLUMNS} FROM dead_letters ORDER BY at DESC, no DESC LIMIT ?1");
+    let sql = format!("SELECT {LISTED} FROM dead_letters ORDER BY at DESC, no DESC LIMIT ?1");
     list(conn, &sql, [i64::try_from(limit).unwrap_or(i64::MAX)], record)
 }
 

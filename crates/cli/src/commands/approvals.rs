@@ -14,6 +14,7 @@ use crate::settings::{self, Settings};
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     List(ListArgs),
+    Show(ShowArgs),
     /// Approve: the run goes on
     #[command(after_help = "Example:\n  switchyard approvals approve appr_… --comment 'looks good'")]
     Approve(DecideArgs),
@@ -35,6 +36,18 @@ pub(crate) struct ListArgs {
     all: bool,
 
     /// Print them as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show an approval with its payload: what there is to decide on
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  switchyard approvals show appr_…")]
+pub(crate) struct ShowArgs {
+    #[arg(value_parser = approval_id)]
+    approval: ApprovalId,
+
+    /// Print it as JSON
     #[arg(long)]
     json: bool,
 }
@@ -65,6 +78,7 @@ fn approval_id(text: &str) -> Result<ApprovalId, String> {
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
         Command::List(args) => list(&args, settings).await,
+        Command::Show(args) => show(&args, settings).await,
         Command::Approve(args) => decide(args, Decision::Approved, settings).await,
         Command::Reject(args) => decide(args, Decision::Rejected, settings).await,
     }
@@ -79,8 +93,18 @@ async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
         output::tell("no approvals");
         return Ok(());
     }
-    let rows = records.iter().map(row).collect();
-    Ok(output::table(["APPROVAL", "RUN", "NODE", "STATUS", "SINCE", "APPROVER", "PROMPT"], rows)?)
+    Ok(output::table(HEADER, records.iter().map(row).collect())?)
+}
+
+const HEADER: [&str; 7] = ["APPROVAL", "RUN", "NODE", "STATUS", "SINCE", "APPROVER", "PROMPT"];
+
+async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
+    let approval = place::find(settings).await?.approval(&args.approval).await?;
+    if args.json {
+        return Ok(output::json(&approval)?);
+    }
+    output::table(HEADER, vec![row(&approval)])?;
+    Ok(output::json_pretty(&approval.payload)?)
 }
 
 fn row(record: &Approval) -> [String; 7] {

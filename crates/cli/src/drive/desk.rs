@@ -156,7 +156,7 @@ impl<'a> Desk<'a> {
         place: &dyn Place,
         progress: &Progress,
     ) -> Result<(), Failure> {
-        let shown = place.approval(&record.approval).await?.payload;
+        let shown = place.approval(&record.approval).await?.payload.unwrap_or_default();
         progress.hide();
         if !shown.is_null() {
             output::tell(&serde_json::to_string_pretty(&shown).unwrap_or_default());

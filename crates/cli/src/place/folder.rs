@@ -121,7 +121,7 @@ impl Place for Folder {
     async fn approvals(&self, run: Option<RunId>, all: bool) -> Result<Vec<Approval>, Failure> {
         let filter = ApprovalFilter { run, status: (!all).then_some(ApprovalStatus::Pending) };
         let records = self.history()?.archive().approvals(&filter).await?;
-        records.into_iter().map(|record| Approval::listed(record).map_err(Failure::from)).collect()
+        Ok(records.into_iter().map(Approval::listed).collect())
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Approval, Failure> {
@@ -153,12 +153,8 @@ impl Place for Folder {
     }
 
     async fn schedules(&self) -> Result<Vec<ScheduleView>, Failure> {
-        let history = self.history()?;
-        let mut shown = Vec::new();
-        for record in history.archive().schedules().await? {
-            shown.push(view(&history, record).await?);
-        }
-        Ok(shown)
+        let records = self.history()?.archive().schedules().await?;
+        Ok(records.into_iter().map(ScheduleView::listed).collect())
     }
 
     async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure> {

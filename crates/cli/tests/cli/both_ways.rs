@@ -242,8 +242,20 @@ fn approvals() {
         --- stderr
         "#);
         let listed = yard.json(&["approvals", "list", "--json"]);
-        assert_eq!(listed[0]["payload"], serde_json::json!({ "amount": 7 }));
+        assert!(listed[0].get("payload").is_none(), "a list carries no payloads: {listed}");
         let approval = listed[0]["approval"].as_str().unwrap().to_owned();
+        let shown = yard.json(&["approvals", "show", &approval, "--json"]);
+        assert_eq!(shown["payload"], serde_json::json!({ "amount": 7 }));
+        assert_transcript!(said(yard, &["approvals", "show", &approval]), @r#"
+        exit 0
+        --- stdout
+        APPROVAL  RUN  NODE  STATUS  SINCE  APPROVER  PROMPT
+        [APPROVAL]  [RUN]  review  pending  [TIME]  boss  pay 7?
+        {
+          "amount": 7
+        }
+        --- stderr
+        "#);
         let decided = yard.json(&["approvals", "approve", &approval, "--comment", "fine", "--json"]);
         assert_eq!(decided["run_id"], run);
         assert_transcript!(data(yard, &["run", "--resume", &run]), @r#"

@@ -1,6 +1,7 @@
 //! `queues`, and dead letters.
 
 use rustix::process::Signal;
+use switchyard_test_servers::redis::Redis;
 
 use crate::harness::{Yard, assert_transcript, transcript};
 
@@ -108,6 +109,38 @@ fn what_to_purge_has_to_be_said() {
     let output = Yard::new().output(&["queues", "dlq", "purge"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("required"), "{}", transcript(&output));
+}
+
+#[test]
+fn a_signal_of_20_mb_is_refused_and_its_beginning_is_kept() {
+    let redis = Redis::start();
+    let url = redis.url();
+    let yard = Yard::new();
+    let mut up = yard.spawn(&["up", "-v", "--listen", "127.0.0.1:0", "--redis", &url]);
+    let line = up.wait_for("http://");
+    let server = format!("http://{}", line.split_once("http://").unwrap().1.split('/').next().unwrap());
+    let push = |signal: &str| {
+        let mut connection = redis::Client::open(url.as_str()).unwrap().get_connection().unwrap();
+        redis::cmd("RPUSH").arg("completion_signals").arg(signal).exec(&mut connection).unwrap();
+    };
+    push(&format!(r#"{{"run_id": "x", "output": "{}"}}"#, "x".repeat(20_000_000)));
+    let told = up.wait_for("is buried");
+    assert!(told.contains("the signal has 20000029 bytes, and may have 16777216"), "{told}");
+    push("{\"run_id\": \"\\u001b[2J\"}");
+    let told = up.wait_for("is buried");
+    assert!(told.contains(r"`\u{1b}[2J` is not a run id") && !told.contains('\u{1b}'), "{told}");
+
+    let listed = yard.output(&["queues", "dlq", "list", "--json", "--server", &server]);
+    assert!(listed.stdout.len() < 4_000, "{}", transcript(&listed));
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert!(listed.as_array().unwrap().iter().all(|letter| letter.get("signal").is_none()), "{listed}");
+    let shown = yard.json(&["queues", "dlq", "show", id(&listed[1]), "--json", "--server", &server]);
+    let signal = shown["signal"].as_str().unwrap();
+    assert!(signal.starts_with("oversized:20000029:{\"run_id\": \"x\"") && signal.len() < 1_100, "{signal}");
+    let redriven = yard.transcript(&["queues", "dlq", "redrive", id(&listed[1]), "--server", &server]);
+    assert!(redriven.contains("keeps only the beginning of a signal"), "{redriven}");
+    up.send(Signal::TERM);
+    assert_eq!(up.ends().0, Some(0));
 }
 
 #[test]

@@ -75,7 +75,8 @@ async fn approvals_are_decided() {
     while events.next().await.unwrap().is_some_and(|event| &*event.kind != "node_waiting") {}
     let pending = client.approvals(Some(run), false).await.unwrap();
     assert_eq!((pending.len(), pending[0].prompt.as_deref()), (1, Some("go?")));
-    assert_eq!(client.approval(&pending[0].approval).await.unwrap().payload, json!({"n": 1}));
+    assert_eq!(client.approval(&pending[0].approval).await.unwrap().payload, Some(json!({"n": 1})));
+    assert_eq!(pending[0].payload, None, "a list carries no payloads");
     client.decide(&pending[0].approval, Decision::Approved, "ada", "yes").await.unwrap();
     while events.next().await.unwrap().is_some() {}
     assert_eq!(client.run(run).await.unwrap().status, RunStatus::Succeeded);

@@ -8,6 +8,7 @@ use switchyard_core::ir::Ir;
 use switchyard_core::run::{Event, EventKind, ReleaseReason};
 use switchyard_core::yard::band;
 use switchyard_core::{Hash, OperationId, RunId};
+use switchyard_store::plain::oversized;
 use switchyard_store::{DeadKind, DeadLetter, PRIORITIES, Purge, StoreError};
 
 use super::{Engine, EngineError, History};
@@ -72,6 +73,10 @@ impl Engine {
             (DeadKind::OutboxEntry, ..) => {
                 let why = "an entry of the outbox cannot be sent again: its run was rebuilt from the archive";
                 return Err(EngineError::BadRequest(why.into()));
+            }
+            (_, _, Some(signal)) if oversized(signal).is_some() => {
+                let message = format!("{id} keeps only the beginning of a signal that was too large");
+                return Err(EngineError::BadRequest(message));
             }
             (_, _, Some(signal)) => {
                 self.hot.signal_again(signal).await?;

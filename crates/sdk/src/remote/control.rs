@@ -64,7 +64,7 @@ impl RemoteYard {
     async fn pending(&self, run: Option<RunId>) -> Result<Vec<PendingApproval>, Error> {
         let mut pending = Vec::new();
         for listed in self.client.approvals(run, false).await? {
-            // A list has large payloads as references only.
+            // A list leaves payloads out.
             pending.push(shown(self.client.approval(&listed.approval).await?));
         }
         Ok(pending)
@@ -78,7 +78,7 @@ fn shown(approval: Approval) -> PendingApproval {
         node: approval.node,
         approver: approval.approver,
         prompt: approval.prompt,
-        payload: approval.payload,
+        payload: approval.payload.unwrap_or_default(),
         timeout_at: approval.timeout_at,
     }
 }

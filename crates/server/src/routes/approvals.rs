@@ -45,7 +45,11 @@ pub(super) fn register(api: &mut Api) {
     let list = api
         .operation("approvals", "listApprovals", "Approvals, newest first")
         .query::<ListQuery>()
-        .answer(200, "The approvals", openapi::list("approvals", openapi::approval()))
+        .answer(
+            200,
+            "The approvals",
+            openapi::list("approvals", openapi::listed(openapi::approval(), "payload")),
+        )
         .problems([400]);
     api.get("/v1/approvals", list, list_approvals);
     let show = api
@@ -75,7 +79,7 @@ async fn list_approvals(
     let run = query.run.map(|run| run_id(&run)).transpose()?;
     let status = (!query.all).then_some(ApprovalStatus::Pending);
     let records = state.engine.archive().approvals(&ApprovalFilter { run, status }).await?;
-    let listed: Vec<Approval> = records.into_iter().map(Approval::listed).collect::<Result<_, _>>()?;
+    let listed: Vec<Approval> = records.into_iter().map(Approval::listed).collect();
     Ok(Json(json!({ "approvals": listed })))
 }
 

@@ -50,7 +50,7 @@ pub(super) fn register(api: &mut Api) {
         .operation("dead letters", "listDeadLetters", "Dead letters, newest first")
         .description("Tasks that were given up after too many deliveries, signals of plain workers that make no sense, and entries of the outbox that could not be archived.")
         .query::<ListQuery>()
-        .answer(200, "The dead letters", openapi::list("dead_letters", letter()))
+        .answer(200, "The dead letters", openapi::list("dead_letters", openapi::listed(letter(), "signal")))
         .problems([400]);
     api.get("/v1/dead-letters", list, list_letters);
     let body = api.schema::<PurgeBody>();
@@ -110,7 +110,7 @@ fn letter() -> Value {
             "queue": text(),
             "priority": text(),
             "reason": { "type": "string" },
-            "signal": openapi::maybe(json!({ "type": "string", "description": "As it came" })),
+            "signal": openapi::maybe(json!({ "type": "string", "description": "As it came; of one that was too large, its beginning" })),
             "excerpt": openapi::maybe(json!({ "type": "string", "description": "How an entry of the outbox begins" })),
             "at": openapi::moment(),
             "deliveries": { "type": "array", "items": delivery },

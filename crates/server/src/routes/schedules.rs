@@ -102,7 +102,7 @@ pub(super) fn register(api: &mut Api) {
     let list = api.operation("schedules", "listSchedules", "The schedules, by name").answer(
         200,
         "The schedules",
-        openapi::list("schedules", openapi::schedule()),
+        openapi::list("schedules", openapi::listed(openapi::schedule(), "input")),
     );
     api.get("/v1/schedules", list, list_schedules);
     let body = api.schema::<ScheduleBody>();
@@ -169,11 +169,9 @@ fn backfilled() -> Value {
 }
 
 async fn list_schedules(State(state): State<ServerState>) -> Result<Json<Value>, Problem> {
-    let mut shown = Vec::new();
-    for record in state.engine.archive().schedules().await? {
-        shown.push(document(&state, &record).await?);
-    }
-    Ok(Json(json!({ "schedules": shown })))
+    let records = state.engine.archive().schedules().await?;
+    let listed: Vec<ScheduleView> = records.into_iter().map(ScheduleView::listed).collect();
+    Ok(Json(json!({ "schedules": listed })))
 }
 
 async fn put_schedule(

@@ -1,6 +1,8 @@
 //! Dead letters: listed, shown with their history, redriven, removed.
 
 use serde_json::{Value, json};
+use switchyard_core::Timestamp;
+use switchyard_store::DeadLetter;
 
 use crate::harness::TestServer;
 
@@ -47,4 +49,19 @@ async fn a_dead_letter_is_shown_redriven_and_removed() {
     server.post(&format!("{path}/redrive"), json!({})).await.problem(404, "unknown_dead_letter");
     let purged = server.post("/v1/dead-letters/purge", json!({ "older_than": "1h" })).await.expect(200);
     assert_eq!(purged["purged"], 0);
+}
+
+#[tokio::test]
+async fn a_list_has_no_signals_and_half_a_signal_is_not_sent_again() {
+    let server = TestServer::start().await;
+    let signal = format!("oversized:20971520:{{\"output\": \"{}", "x".repeat(1_000));
+    let letter = DeadLetter::of_signal(&signal, "too large", Timestamp::from_millis(1));
+    let path = format!("/v1/dead-letters/{}", letter.id);
+    server.yard.engine().archive().bury(letter).await.unwrap();
+    let listed = server.get("/v1/dead-letters").await.expect(200)["dead_letters"][0].clone();
+    assert_eq!((&listed["reason"], listed.get("signal")), (&json!("too large"), None));
+    assert_eq!(server.get(&path).await.expect(200)["signal"], json!(signal));
+    let refused = server.post(&format!("{path}/redrive"), json!({})).await.problem(400, "bad_request");
+    assert!(refused["detail"].as_str().unwrap().contains("only the beginning"), "{refused}");
+    server.get(&path).await.expect(200);
 }

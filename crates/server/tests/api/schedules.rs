@@ -44,6 +44,8 @@ async fn a_schedule_is_put_shown_replaced_paused_and_removed() {
         (&listed["schedules"][0]["cron"], &listed["schedules"][0]["overlap"]),
         (&json!("30 6 * * 1"), &json!("queue"))
     );
+    assert_eq!(listed["schedules"][0].get("input"), None, "no payloads in lists");
+    assert_eq!(server.get("/v1/schedules/tick").await.expect(200)["input"], json!({}));
     assert_eq!(server.post("/v1/schedules/tick/pause", json!({})).await.expect(200)["paused"], true);
     assert_eq!(server.post("/v1/schedules/tick/resume", json!({})).await.expect(200)["paused"], false);
     server.delete("/v1/schedules/tick").await.expect(204);

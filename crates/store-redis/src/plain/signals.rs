@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use switchyard_store::StoreError;
+use switchyard_store::plain::{OVERSIZED, SIGNAL_BYTES_MAX};
 
 use crate::scripts;
 use crate::store::RedisStore;
 
 /// Signals that a process holds at a time.
 const AT_ONCE: usize = 100;
+/// So many bytes of signals are enough for one call.
+const BATCH_BYTES: usize = SIGNAL_BYTES_MAX;
+/// What is left of a signal that is too large.
+const EXCERPT_BYTES: usize = 1024;
 /// After how long a process that took signals, and takes none any more, is given up.
 const SILENCE: Duration = Duration::from_secs(15);
 /// How long to wait for a signal.
@@ -24,6 +29,10 @@ impl RedisStore {
             self.name.clone(),
             SILENCE.as_millis().to_string(),
             AT_ONCE.to_string(),
+            BATCH_BYTES.to_string(),
+            SIGNAL_BYTES_MAX.to_string(),
+            EXCERPT_BYTES.to_string(),
+            OVERSIZED.to_owned(),
         ];
         // Anything can be pushed to a list: what is no text is shown as well as it can be, and found malformed.
         let (mark, signals): (String, Vec<Vec<u8>>) =

@@ -17,6 +17,8 @@ use crate::worker::{Begun, Prepared, Report, begin, finish};
 
 /// Runs whose signals are settled beside each other.
 const AT_ONCE: usize = 16;
+/// How much is kept of why a signal is buried.
+const REASON_CHARS_MAX: usize = 500;
 /// How often a run is looked at again that others change meanwhile.
 const LOOKS_MAX: usize = 50;
 
@@ -118,6 +120,8 @@ impl Mover {
             }
             Err(Trouble::Store(error)) => Err(error),
             Err(Trouble::Malformed(reason)) => {
+                // It may quote the signal, and is shown in lists.
+                let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
                 tracing::warn!(%reason, "a signal of a plain worker is buried");
                 let letter = DeadLetter::of_signal(text, reason, self.services.clock.now());
                 self.services.archive.bury(letter).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use switchyard_core::{Hash, NodeError, RunId};
-use switchyard_store::plain::About;
+use switchyard_store::plain::{About, SIGNAL_BYTES_MAX, oversized};
 
 /// The code of a failure that a worker gave no code for.
 const FAILED: &str = "failed";
@@ -39,6 +39,12 @@ pub(super) enum Output {
 impl Signal {
     /// Reads a signal, or says what is wrong with it. Fields that are not known are not minded.
     pub(super) fn read(text: &str) -> Result<Self, String> {
+        if let Some(bytes) = oversized(text) {
+            return Err(format!(
+                "the signal has {bytes} bytes, and may have {SIGNAL_BYTES_MAX}; put the output into the CAS and send \
+                 `result_ref`"
+            ));
+        }
         let value: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
         let Value::Object(fields) = value else {
             return Err(format!("a JSON object is expected, and this is {}", kind(&value)));
@@ -148,7 +154,7 @@ impl Fields {
                         return Err(format!("`error`: `retryable` is true or false, and not {other}"));
                     }
                 };
-                Ok(NodeError { code, message: message.into(), retryable })
+                Ok(NodeError { code, message: message.into(), retryable, retry_after: None })
             }
             Some(other) => Err(format!("`error` has to be text or an object, and is {}", kind(other))),
         }
@@ -203,12 +209,23 @@ mod tests {
         assert_eq!(says(json!({ "status": "started", "entry_id": "1-0" })), Says::Started);
         assert_eq!(says(json!({ "status": "heartbeat", "claim": 1 })), Says::Heartbeat);
         let failed = |code: &str, message: &str, retryable| {
-            Says::Failed(NodeError { code: code.into(), message: message.into(), retryable })
+            Says::Failed(NodeError {
+                code: code.into(),
+                message: message.into(),
+                retryable,
+                retry_after: None,
+            })
         };
         assert_eq!(says(json!({ "status": "failed" })), failed("failed", "the worker gave no reason", true));
         assert_eq!(says(json!({ "error": "no luck" })), failed("failed", "no luck", true));
         let error = json!({ "code": "E1", "message": "no", "retryable": false });
         assert_eq!(says(json!({ "status": "error", "error": error })), failed("E1", "no", false));
+    }
+
+    #[test]
+    fn a_signal_that_was_too_large_is_refused_with_its_size() {
+        let why = Signal::read(r#"oversized:20971520:{"run_id": "run_"#).unwrap_err();
+        assert!(why.starts_with("the signal has 20971520 bytes, and may have 16777216"), "{why}");
     }
 
     #[test]
