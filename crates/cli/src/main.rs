@@ -3,6 +3,7 @@
 //! - [`cli`]: what can be typed; every command's own arguments are in its file under [`commands`]
 //! - [`drive`]: a run followed to its end, with progress and Ctrl-C
 //! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
+//! - [`escape`]: control characters of users, made visible
 //! - [`serving`], [`station`]: what `up`, `api` and `worker` stand on and do
 //! - [`place`]: where commands act, a server or a data folder; [`store`]: opening the folder
 //! - [`flags`], [`settings`]: what is set; [`logging`], [`observe`]: who is told what happens
@@ -11,6 +12,7 @@ mod cli;
 mod commands;
 mod drive;
 mod errors;
+mod escape;
 mod flags;
 mod input;
 mod logging;
@@ -35,9 +37,19 @@ use settings::Settings;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Ends with help or with what is wrong with the arguments, which a script may have filled in.
+fn refuse(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    if error.use_stderr() && escape::text(&text) != text {
+        output::tell(text.trim_end());
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
 fn main() -> ExitCode {
-    let matches = cli::Cli::command().get_matches();
-    let cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = cli::Cli::command().try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error));
     let settings = match Settings::load(&cli.globals, flags::given(&cli.globals, &matches)) {
         Ok(settings) => settings,
         Err(failure) => return failure.tell(),

@@ -1,4 +1,8 @@
 //! The two ways out: data on stdout, everything else on stderr. Nothing else prints.
+//!
+//! Names, errors, outputs and comments are written by users, and a terminal obeys what it is sent. Text for people is
+//! therefore escaped here (`escape`), whoever wrote it. JSON is exact where a program reads it. On a terminal the
+//! characters that JSON allows and terminals obey are written as `\u` escapes, which is the same document.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -6,8 +10,14 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 use switchyard_core::Timestamp;
 
-/// A line of data.
+use crate::escape;
+
+/// A line of data, as text for people.
 pub(crate) fn line(text: &str) -> io::Result<()> {
+    write_line(&escape::text(text))
+}
+
+fn write_line(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.write_all(b"\n")?;
@@ -20,11 +30,16 @@ pub(crate) fn json(document: &impl Serialize) -> io::Result<()> {
 }
 
 pub(crate) fn json_line(document: &impl Serialize) -> io::Result<()> {
-    line(&serde_json::to_string(document)?)
+    json_text(&serde_json::to_string(document)?)
 }
 
 pub(crate) fn json_pretty(document: &impl Serialize) -> io::Result<()> {
-    line(&serde_json::to_string_pretty(document)?)
+    json_text(&serde_json::to_string_pretty(document)?)
+}
+
+/// A document that is JSON already.
+pub(crate) fn json_text(document: &str) -> io::Result<()> {
+    if io::stdout().is_terminal() { write_line(&escape::json(document)) } else { write_line(document) }
 }
 
 /// Columns that are copied to be typed: whatever is narrow, these are not broken.
@@ -43,7 +58,7 @@ pub(crate) fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     }
     table.set_header(header);
-    table.add_rows(rows);
+    table.add_rows(rows.into_iter().map(|row| row.map(|cell| escape::one_line(&cell).into_owned())));
     for (index, _) in header.iter().enumerate().filter(|(_, name)| IDS.contains(name)) {
         if let Some(column) = table.column_mut(index) {
             column.set_constraint(ColumnConstraint::ContentWidth);
@@ -55,9 +70,19 @@ pub(crate) fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -
     line(&table.trim_fmt())
 }
 
-/// A line for the person who typed the command. Nobody can be told that stderr is gone.
+/// A line for the person who typed the command. That stderr is gone can be told to no one.
 pub(crate) fn tell(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", escape::text(text));
+}
+
+/// The same after a sign of ours, which may be coloured.
+pub(crate) fn tell_signed(sign: &str, text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{sign} {}", escape::text(text));
+}
+
+/// Text with colours in it. What in it is not ours, its caller has escaped.
+pub(crate) fn tell_drawn(drawn: &str) {
+    let _ = writeln!(io::stderr().lock(), "{drawn}");
 }
 
 pub(crate) fn hint(text: &str) {
@@ -67,7 +92,7 @@ pub(crate) fn hint(text: &str) {
 /// A question: the cursor stays behind it.
 pub(crate) fn ask(text: &str) {
     let mut stderr = io::stderr().lock();
-    let _ = write!(stderr, "{text} ");
+    let _ = write!(stderr, "{} ", escape::text(text));
     let _ = stderr.flush();
 }
 

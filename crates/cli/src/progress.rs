@@ -11,6 +11,7 @@ use switchyard_api::{Event, RunView};
 use switchyard_core::Timestamp;
 use switchyard_core::run::NodeState;
 
+use crate::escape;
 use crate::output;
 use crate::settings::Settings;
 use lines::Mark;
@@ -117,7 +118,7 @@ impl Progress {
             // What has started stands beside the bar.
             Some(_) if mark == Mark::Start => {}
             Some(_) if mark == Mark::Good && self.steps.len() > LINES_OF_NODES_MAX => {}
-            Some(bar) => bar.suspend(|| output::tell(&format!("{} {text}", mark.sign(self.colors)))),
+            Some(bar) => bar.suspend(|| output::tell_signed(mark.sign(self.colors), text)),
         }
     }
 
@@ -127,7 +128,7 @@ impl Progress {
         bar.set_position(self.done.len() as u64);
         let shown: Vec<&str> = self.running.iter().take(3).map(|node| &**node).collect();
         let more = if self.running.len() > shown.len() { ", …" } else { "" };
-        bar.set_message(format!("{}{more}", shown.join(", ")));
+        bar.set_message(format!("{}{more}", escape::one_line(&shown.join(", "))));
     }
 
     /// Something that is not an event.

@@ -64,7 +64,7 @@ fn print(text: &RawValue) -> Result<(), Failure> {
     // Parsed only to be indented: a program gets the text as it is.
     match serde_json::from_str::<Value>(text.get()) {
         Ok(value) if std::io::stdout().is_terminal() => Ok(output::json_pretty(&value)?),
-        _ => Ok(output::line(text.get())?),
+        _ => Ok(output::json_text(text.get())?),
     }
 }
 

@@ -5,11 +5,14 @@ use std::fmt;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 use switchyard_lang::{Diagnostic, Diagnostics};
 
+use crate::escape;
 use crate::output;
 
 pub(super) fn tell(diagnostics: &Diagnostics, text: Option<&str>, graphical: bool) {
-    let drawn = graphical.then(|| draw(diagnostics, text)).flatten();
-    output::tell(drawn.unwrap_or_else(|| diagnostics.to_string()).trim_end());
+    match graphical.then(|| draw(diagnostics, text)).flatten() {
+        Some(drawn) => output::tell_drawn(drawn.trim_end()),
+        None => output::tell(diagnostics.to_string().trim_end()),
+    }
 }
 
 fn draw(diagnostics: &Diagnostics, text: Option<&str>) -> Option<String> {
@@ -26,7 +29,7 @@ fn source(diagnostics: &Diagnostics, text: Option<&str>) -> Option<NamedSource<S
     let file = diagnostics.file.as_deref()?;
     // A problem may be in another file than the one that was given: one that it includes.
     let text = text.map_or_else(|| std::fs::read_to_string(file).ok(), |text| Some(text.to_owned()))?;
-    Some(NamedSource::new(file, text))
+    Some(NamedSource::new(escape::one_line(file), escape::in_place(&text)))
 }
 
 /// One problem, as miette wants it.
@@ -39,9 +42,9 @@ struct Shown<'a> {
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.diagnostic.position.is_none() && !self.diagnostic.path.is_empty() {
-            write!(f, "{}: ", self.diagnostic.path)?;
+            write!(f, "{}: ", escape::one_line(&self.diagnostic.path))?;
         }
-        f.write_str(&self.diagnostic.message)
+        f.write_str(&escape::text(&self.diagnostic.message))
     }
 }
 
@@ -49,7 +52,8 @@ impl std::error::Error for Shown<'_> {}
 
 impl miette::Diagnostic for Shown<'_> {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.diagnostic.hint.as_ref().map(|hint| Box::new(hint) as Box<dyn fmt::Display>)
+        let hint = self.diagnostic.hint.as_ref()?;
+        Some(Box::new(escape::text(hint)))
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {

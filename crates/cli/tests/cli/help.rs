@@ -60,7 +60,7 @@ fn tables_fit_the_terminal() {
 }
 
 /// What a command prints on a terminal of this width.
-fn on_terminal(mut command: Command, columns: u16) -> String {
+pub(crate) fn on_terminal(mut command: Command, columns: u16) -> String {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();

@@ -9,6 +9,7 @@ mod definitions;
 mod doctor;
 mod harness;
 mod help;
+mod hostile_text;
 mod interrupted;
 mod keys;
 mod observed;
