@@ -16,10 +16,12 @@ mod task;
 
 pub use approval::Approval;
 pub use event::Event;
-pub use plain::plain;
+pub use plain::{payload_reference, plain};
 pub use problem::{Problem, ProblemPlace};
 pub use queue::{DeadLetterView, Delivery, QueueView, QueuesView, Redriven};
-pub use run::{Forked, NodeView, NodesInOrder, PatchReport, PatchView, RunAt, RunPage, RunView, Wait};
+pub use run::{
+    Forked, MissingPayload, NodeView, NodesInOrder, PatchReport, PatchView, RunAt, RunPage, RunView, Wait,
+};
 pub use schedule::{Backfilled, ScheduleView, TickRun};
 pub use task::{Beat, HeldTask};
 

@@ -44,5 +44,10 @@ pub(crate) fn plain_field(name: &str, value: Value) -> Value {
 
 fn cas(stored: &Value) -> Option<Value> {
     let reference: CasRef = serde_json::from_value(stored.clone()).ok()?;
-    Some(json!({ "cas": reference.to_string(), "bytes": reference.bytes }))
+    Some(payload_reference(reference))
+}
+
+/// What stands where a large payload is not shown.
+pub fn payload_reference(reference: CasRef) -> Value {
+    json!({ "cas": reference.to_string(), "bytes": reference.bytes })
 }

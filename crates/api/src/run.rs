@@ -33,6 +33,20 @@ pub struct RunView {
     pub error: Option<RunError>,
     pub nodes: NodesInOrder,
     pub patches: Vec<PatchView>,
+    /// Values that cannot be brought back. In their places stand references to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingPayload>,
+}
+
+/// A large value that is gone from where large values are kept, or damaged there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingPayload {
+    /// Its place in the document, such as `nodes.fetch.output`.
+    pub path: String,
+    /// `cas://sha256:…`
+    pub payload: String,
+    pub bytes: u64,
+    pub reason: String,
 }
 
 /// Nodes by id, in the order of the graph.

@@ -55,6 +55,31 @@ async fn a_schema_of_a_newer_version_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_event_is_named() {
+    let target = somewhere();
+    let archive = open(&target).await;
+    let mut history = History::of(run_id(0));
+    history.put(&archive, [accepted(), node_started("a"), node_succeeded("a")]).await;
+    psql(&target, "CREATE TABLE whole AS SELECT * FROM events").await;
+    for damage in [
+        "body = replace(body, 'worker-1', 'worker-2')",
+        "at = at + 1",
+        "checksum = checksum + 1",
+        "checksum = -1",
+    ] {
+        psql(&target, &format!("UPDATE events SET {damage} WHERE seq = 2")).await;
+        let refused = archive.events(history.run, 0, 10).await.unwrap_err();
+        let expected = format!("event 2 of {} does not match its checksum", history.run);
+        assert_eq!(refused, StoreError::Corrupt(expected), "{damage}");
+        assert_eq!(archive.events(history.run, 2, 10).await.unwrap().len(), 1, "the others can be read");
+        psql(&target, "TRUNCATE events; INSERT INTO events SELECT * FROM whole").await;
+    }
+    psql(&target, "UPDATE events SET checksum = NULL").await;
+    let events = archive.events(history.run, 0, 10).await.unwrap();
+    assert_eq!(events.len(), 3, "events of before there were checksums");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_there_is_a_clear_error() {
     let target: Target = "postgres://postgres@127.0.0.1:1/postgres".parse().unwrap();
     let refused = migrate(&target).await.unwrap_err();

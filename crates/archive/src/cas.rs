@@ -13,6 +13,7 @@ use switchyard_core::{CasRef, Hash};
 use switchyard_store::{Cas, StoreError};
 
 use crate::folder::FolderLock;
+use crate::private;
 
 #[derive(Debug, Clone)]
 pub struct DiskCas {
@@ -43,7 +44,7 @@ impl DiskCas {
         self.shelf_of(hash).join(hash.hex())
     }
 
-    fn write(&self, content: &[u8]) -> Result<CasRef, StoreError> {
+    pub(crate) fn write(&self, content: &[u8]) -> Result<CasRef, StoreError> {
         let reference = CasRef { hash: Hash::of(content), bytes: content.len() as u64 };
         let file = self.file_of(reference.hash);
         self.keep(reference.hash, &file, content).map_err(|e| {
@@ -119,7 +120,7 @@ impl DiskCas {
         let mut shelves = self.shelves.lock();
         let known = &mut shelves[usize::from(hash.0[0])];
         if !*known {
-            fs::create_dir_all(shelf)?;
+            private::create_folder(shelf)?;
             sync_folder(&self.folder)?;
             sync_folder(self.folder.parent().unwrap_or(&self.folder))?;
             *known = true;
@@ -127,7 +128,7 @@ impl DiskCas {
         Ok(())
     }
 
-    fn read(&self, reference: CasRef) -> Result<Bytes, StoreError> {
+    pub(crate) fn read(&self, reference: CasRef) -> Result<Bytes, StoreError> {
         let file = self.file_of(reference.hash);
         let content = match fs::read(&file) {
             Ok(content) => content,

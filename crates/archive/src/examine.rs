@@ -8,8 +8,12 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 use switchyard_store::Check;
 
-use crate::folder::{self, DataFolder};
-use crate::sqlite;
+use crate::folder::{self, DataFolder, FolderLock};
+use crate::sqlite::check::TIME_MAX;
+use crate::{Notice, private, sqlite};
+
+const DAMAGED: &str = "`switchyard doctor --deep` names the runs, `switchyard doctor --salvage NEWDIR` keeps what is whole; \
+                       or restore the folder from a backup, and keep this one for whoever looks into it";
 
 /// Less than this is worth a word; less than that, and the next checkpoint may fail.
 const SPACE: u64 = 1 << 30;
@@ -18,16 +22,27 @@ const SPACE_MIN: u64 = 64 << 20;
 const SYNC: Duration = Duration::from_millis(100);
 
 impl DataFolder {
-    /// The lock, the archive, the disk.
-    pub fn examine(path: &Path) -> Vec<Check> {
+    /// The lock, the rights, the archive, the disk. With `deep` the archive is checked for as long as that takes.
+    pub fn examine(path: &Path, deep: bool, notice: &Notice) -> Vec<Check> {
         if !path.exists() {
             let found = format!("{} is not there", path.display());
             return vec![Check::warning("folder", found, "the first command that works in it makes it")];
         }
-        let mut checks = vec![lock(path)];
-        checks.extend(archive(&path.join(folder::ARCHIVE_FILE)));
+        let mut checks = vec![lock(path), rights(path)];
+        checks.push(archive(path, (!deep).then_some(TIME_MAX), notice));
         checks.extend([space(path), sync(path)]);
         checks
+    }
+}
+
+fn rights(path: &Path) -> Check {
+    match private::is_open(path) {
+        true => Check::warning(
+            "folder rights",
+            "others may look into it",
+            format!("chmod 700 {}", path.display()),
+        ),
+        false => Check::ok("folder rights", "its owner's alone"),
     }
 }
 
@@ -47,19 +62,32 @@ fn lock(path: &Path) -> Check {
     }
 }
 
-fn archive(file: &Path) -> Vec<Check> {
+fn archive(folder: &Path, time_max: Option<Duration>, notice: &Notice) -> Check {
+    let file = folder.join(folder::ARCHIVE_FILE);
     if !file.exists() {
-        return vec![Check::ok("archive", "there is none yet")];
+        return Check::ok("archive", "there is none yet");
     }
-    let damaged = "restore the folder from a backup, and keep this one for whoever looks into it";
-    match sqlite::examine(file) {
-        Ok((version, problems)) if problems.is_empty() => {
-            let bytes = fs::metadata(file).map_or(0, |about| about.len());
-            let found = format!("whole, schema version {version}, {} MiB", bytes >> 20);
-            vec![Check::ok("archive", found)]
+    // Where a process works its log changes all the time, and SQLite knows about it.
+    if let Ok(_nobody_starts) = FolderLock::share(folder)
+        && let Err(error) = sqlite::check_log(&file)
+    {
+        return Check::failed("archive", error, DAMAGED);
+    }
+    match sqlite::examine(&file, time_max, notice) {
+        Ok(found) if !found.faults.is_empty() => Check::failed("archive", found.faults.join("; "), DAMAGED),
+        Ok(found) => {
+            let mib = fs::metadata(&file).map_or(0, |about| about.len()) >> 20;
+            let size = format!("schema version {}, {mib} MiB", found.version);
+            match (found.cut_short, time_max) {
+                (true, Some(max)) => Check::warning(
+                    "archive",
+                    format!("nothing wrong within {} s, {size}", max.as_secs()),
+                    "`switchyard doctor --deep` looks at all of it",
+                ),
+                _ => Check::ok("archive", format!("whole, {size}")),
+            }
         }
-        Ok((_, problems)) => vec![Check::failed("archive", problems.join("; "), damaged)],
-        Err(error) => vec![Check::failed("archive", error, damaged)],
+        Err(error) => Check::failed("archive", error, DAMAGED),
     }
 }
 

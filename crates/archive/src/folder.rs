@@ -1,6 +1,7 @@
-//! The data folder: `lock`, `id`, `switchyard.db` (with its `-wal` and `-shm`), `cas/`.
+//! The data folder: `lock`, `id`, `switchyard.db` (with its `-wal`, `-shm` and `.clean`), `cas/`. Nobody but its owner may
+//! read it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,12 +10,14 @@ use std::time::Duration;
 use rustix::fs::FlockOperation;
 use switchyard_store::StoreError;
 
-use crate::{DiskCas, Options, SqliteArchive};
+use crate::{DiskCas, Notice, Options, SqliteArchive, private, sqlite};
 
 pub(crate) const LOCK_FILE: &str = "lock";
 const ID_FILE: &str = "id";
 pub(crate) const ARCHIVE_FILE: &str = "switchyard.db";
 const CAS_FOLDER: &str = "cas";
+/// What a salvage could read of histories that are not whole.
+pub(crate) const LEFT_OUT_FOLDER: &str = "left-out";
 
 /// A folder that one process works in. The lock is held until this and everything opened from it is dropped.
 #[derive(Debug, Clone)]
@@ -22,25 +25,38 @@ pub struct DataFolder {
     path: PathBuf,
     /// None for a folder that is only looked at.
     lock: Option<Arc<FolderLock>>,
+    notice: Notice,
 }
 
 impl DataFolder {
     /// Makes the folder if it is not there, and takes it for this process alone.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let path = path.into();
-        fs::create_dir_all(&path).map_err(|e| cannot_use(&path, &plain(&path, &e)))?;
-        let lock = FolderLock::take(&path)?;
-        sync_name(&path).map_err(|e| cannot_use(&path, &plain(&path, &e)))?;
-        give_id(&path).map_err(|e| cannot_use(&path, &plain(&path.join(ID_FILE), &e)))?;
-        Ok(Self { path, lock: Some(Arc::new(lock)) })
+        Self::open_telling(path, Notice::default())
     }
 
-    /// Looks into a folder without taking it, while another process may be working there.
+    /// The same, with somebody who hears what takes long and what is not as it should be.
+    pub fn open_telling(path: impl Into<PathBuf>, notice: Notice) -> Result<Self, StoreError> {
+        let path = path.into();
+        private::create_folder(&path).map_err(|e| cannot_use(&path, &plain(&path, &e)))?;
+        let lock = FolderLock::take(&path)?;
+        private::tighten(&path, is_ours, &notice).map_err(|e| cannot_use(&path, &plain(&path, &e)))?;
+        sync_name(&path).map_err(|e| cannot_use(&path, &plain(&path, &e)))?;
+        give_id(&path).map_err(|e| cannot_use(&path, &plain(&path.join(ID_FILE), &e)))?;
+        Ok(Self { path, lock: Some(Arc::new(lock)), notice })
+    }
+
+    /// Looks into a folder without taking it, while another process may be working there. If none is, what the last one
+    /// left is refused if it is damaged.
     pub fn peek(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let path = path.into();
         let archive = path.join(ARCHIVE_FILE);
         match fs::metadata(&archive) {
-            Ok(_) => Ok(Self { path, lock: None }),
+            Ok(_) => {
+                if let Ok(_nobody_starts) = FolderLock::share(&path) {
+                    sqlite::check_log(&archive)?;
+                }
+                Ok(Self { path, lock: None, notice: Notice::default() })
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 Err(cannot_use(&path, &format!("there is no {ARCHIVE_FILE} in it")))
             }
@@ -73,7 +89,10 @@ impl DataFolder {
     pub fn archive(&self) -> Result<SqliteArchive, StoreError> {
         let file = self.path.join(ARCHIVE_FILE);
         match &self.lock {
-            Some(lock) => SqliteArchive::open_with(file, Options::default(), Some(lock.clone())),
+            Some(lock) => {
+                let options = Options { notice: self.notice.clone(), ..Options::default() };
+                SqliteArchive::open_with(file, options, Some(lock.clone()))
+            }
             None => SqliteArchive::open_read_only(file),
         }
     }
@@ -81,6 +100,16 @@ impl DataFolder {
     pub fn cas(&self) -> DiskCas {
         DiskCas::new(self.path.join(CAS_FOLDER), self.lock.clone())
     }
+
+    /// The payloads of a folder that is only read.
+    pub(crate) fn cas_in(path: &Path) -> DiskCas {
+        DiskCas::new(path.join(CAS_FOLDER), None)
+    }
+}
+
+/// What this crate puts into a data folder.
+fn is_ours(name: &str) -> bool {
+    [LOCK_FILE, ID_FILE, CAS_FOLDER, LEFT_OUT_FOLDER].contains(&name) || name.starts_with(ARCHIVE_FILE)
 }
 
 /// An advisory lock on `DIR/lock`. The kernel gives it back when the process dies, however it dies.
@@ -92,20 +121,44 @@ pub(crate) struct FolderLock {
 impl FolderLock {
     fn take(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(LOCK_FILE);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|e| cannot_use(folder, &plain(&path, &e)))?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(in_use(folder, &mut file)),
-            Err(e) => return Err(cannot_use(folder, &format!("cannot lock {}: {e}", path.display()))),
+        let mut file = private::open(&path).map_err(|e| cannot_use(folder, &plain(&path, &e)))?;
+        // Whoever works here writes its pid right after it has the lock; whoever only looks has it for a moment.
+        const TRIES: u32 = 200;
+        let mut owner = None;
+        for _ in 0..TRIES {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {
+                    write_pid(&mut file).map_err(|e| cannot_use(folder, &plain(&path, &e)))?;
+                    return Ok(Self { file });
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => {}
+                Err(e) => return Err(cannot_use(folder, &format!("cannot lock {}: {e}", path.display()))),
+            }
+            owner = read_pid(&mut file);
+            if owner.is_some_and(is_alive) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
-        write_pid(&mut file).map_err(|e| cannot_use(folder, &plain(&path, &e)))?;
-        Ok(Self { file })
+        Err(match owner {
+            Some(pid) => StoreError::InUse { path: folder.display().to_string(), pid },
+            None => cannot_use(
+                folder,
+                "it is locked by a process that has not written its pid into the lock file",
+            ),
+        })
+    }
+
+    /// Keeps others from starting while the returned file is open. `None` where there is nothing to lock yet.
+    pub(crate) fn share(folder: &Path) -> Result<Option<File>, StoreError> {
+        let Ok(mut file) = File::open(folder.join(LOCK_FILE)) else { return Ok(None) };
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let pid = read_pid(&mut file).unwrap_or(0);
+                Err(StoreError::InUse { path: folder.display().to_string(), pid })
+            }
+            _ => Ok(Some(file)),
+        }
     }
 }
 
@@ -129,7 +182,8 @@ fn give_id(folder: &Path) -> io::Result<()> {
     if DataFolder::id(folder).is_some() {
         return Ok(());
     }
-    fs::write(folder.join(ID_FILE), format!("yard_{:032x}\n", rand::random::<u128>()))
+    let mut file = private::create(&folder.join(ID_FILE))?;
+    file.write_all(format!("yard_{:032x}\n", rand::random::<u128>()).as_bytes())
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {
@@ -138,16 +192,10 @@ fn write_pid(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-fn in_use(folder: &Path, file: &mut File) -> StoreError {
-    // Its owner writes the pid right after it has the lock: we may be between the two.
-    const TRIES: u32 = 20;
-    for _ in 0..TRIES {
-        if let Some(pid) = read_pid(file) {
-            return StoreError::InUse { path: folder.display().to_string(), pid };
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    cannot_use(folder, "it is locked by a process that has not written its pid into the lock file")
+/// A process that was killed leaves its pid behind; in another container it cannot be seen.
+fn is_alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 pub(crate) fn read_pid(file: &mut File) -> Option<u32> {

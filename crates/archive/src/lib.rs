@@ -9,8 +9,13 @@
 mod cas;
 mod examine;
 mod folder;
+mod notice;
+mod private;
+mod salvage;
 mod sqlite;
 
 pub use cas::DiskCas;
 pub use folder::DataFolder;
+pub use notice::Notice;
+pub use salvage::{RunFault, Salvaged, Surveyed};
 pub use sqlite::{Options, SqliteArchive};

@@ -14,7 +14,8 @@ use switchyard_store::{Archive, Cas, StoreError};
 async fn a_full_file_stops_the_archive_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("switchyard.db");
-    let archive = SqliteArchive::open_custom(&path, Options { pages_max: Some(60) }).unwrap();
+    let archive =
+        SqliteArchive::open_custom(&path, Options { pages_max: Some(60), ..Options::default() }).unwrap();
     let acknowledged = fill(&archive).await;
     assert!(acknowledged > 10, "some of it fitted: {acknowledged}");
     stays_closed(&archive).await;
@@ -30,7 +31,8 @@ async fn a_full_file_stops_the_archive_and_loses_nothing() {
 async fn everybody_in_the_group_that_failed_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("switchyard.db");
-    let archive = SqliteArchive::open_custom(&path, Options { pages_max: Some(60) }).unwrap();
+    let archive =
+        SqliteArchive::open_custom(&path, Options { pages_max: Some(60), ..Options::default() }).unwrap();
     let acks: Vec<_> =
         (0..5_000).map(|n| archive.append(vec![History::of(run_id(n)).next(accepted())])).collect();
     let mut acknowledged = 0;

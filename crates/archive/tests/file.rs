@@ -44,9 +44,9 @@ fn another_programs_file_is_left_alone() {
     assert!(refused.ends_with("is a SQLite file, but not a Switchyard archive"), "{refused}");
 
     fs::write(&path, "just some text, long enough to be looked at as a database header").unwrap();
-    let refused = SqliteArchive::open(&path).unwrap_err().to_string();
-    assert!(refused.starts_with(&format!("cannot open {}: ", path.display())), "{refused}");
-    assert!(refused.contains("not a database"), "{refused}");
+    let refused = SqliteArchive::open(&path).unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused:?}");
+    assert!(refused.to_string().ends_with("switchyard.db: file is not a database"), "{refused}");
 }
 
 #[test]
@@ -64,14 +64,36 @@ async fn a_damaged_event_is_named() {
     history.put(&archive, [accepted(), node_started("a"), node_succeeded("a")]).await;
     drop(archive);
     let conn = Connection::open(&path).unwrap();
-    conn.execute("UPDATE events SET body = '{\"node_star' WHERE seq = 2", []).unwrap();
-    drop(conn);
-
-    let archive = SqliteArchive::open(&path).unwrap();
-    let damaged = archive.events(history.run, 0, 10).await.unwrap_err();
-    assert!(matches!(damaged, StoreError::Corrupt(_)));
-    assert!(damaged.to_string().contains(&format!("event 2 of {}", history.run)), "{damaged}");
-    assert_eq!(archive.events(history.run, 2, 10).await.unwrap().len(), 1, "the others can be read");
+    conn.execute("CREATE TEMP TABLE whole AS SELECT at, body, checksum FROM events WHERE seq = 2", [])
+        .unwrap();
+    for damage in [
+        "body = '{\"node_star'",
+        "body = replace(body, 'worker-1', 'worker-2')",
+        "body = CAST(x'7bff7d' AS TEXT)",
+        "at = at + 1",
+        "at = 'soon'",
+        "checksum = checksum + 1",
+        "checksum = -1",
+    ] {
+        conn.execute(&format!("UPDATE events SET {damage} WHERE seq = 2"), []).unwrap();
+        let archive = SqliteArchive::open_read_only(&path).unwrap();
+        let refused = archive.events(history.run, 0, 10).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Corrupt(_)), "{damage}: {refused:?}");
+        if !damage.contains("soon") {
+            let named = format!("event 2 of {}", history.run);
+            assert!(refused.to_string().contains(&named), "{damage}: {refused}");
+        }
+        assert_eq!(archive.events(history.run, 2, 10).await.unwrap().len(), 1, "the others can be read");
+        conn.execute(
+            "UPDATE events SET at = w.at, body = w.body, checksum = w.checksum FROM whole AS w WHERE seq = 2",
+            [],
+        )
+        .unwrap();
+    }
+    conn.execute("UPDATE events SET checksum = NULL", []).unwrap();
+    let archive = SqliteArchive::open_read_only(&path).unwrap();
+    let events = archive.events(history.run, 0, 10).await.unwrap();
+    assert_eq!(events.len(), 3, "events of before there were checksums");
 }
 
 #[tokio::test]
@@ -101,9 +123,11 @@ async fn dropping_the_last_handle_finishes_what_was_handed_over() {
         (0..2_000).map(|n| archive.append(vec![History::of(run_id(n)).next(accepted())])).collect();
     drop(archive);
 
-    // One file, without a log beside it.
-    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["switchyard.db"]);
+    // One file without a log beside it, and word that it is in order.
+    let mut names: Vec<_> =
+        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["switchyard.db", "switchyard.db.clean"]);
     for ack in acks {
         ack.await.unwrap();
     }
@@ -124,7 +148,8 @@ async fn an_older_file_learns_which_payloads_it_mentions() {
     drop(archive);
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
-        "DROP TABLE archive; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
+        "ALTER TABLE events DROP COLUMN checksum;
+         DROP TABLE archive; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
          UPDATE events SET body = '{\"cas\":{\"node_star' WHERE seq = 3;",
     )
     .unwrap();
@@ -152,7 +177,10 @@ async fn an_older_file_learns_which_nodes_were_given_up() {
     let expected = archive.dead_letter(&letter.id).await.unwrap().unwrap();
     drop(archive);
     let conn = Connection::open(&path).unwrap();
-    conn.execute_batch("DROP TABLE archive; DROP TABLE dead_letters; PRAGMA user_version = 4;").unwrap();
+    conn.execute_batch(
+        "ALTER TABLE events DROP COLUMN checksum; DROP TABLE archive; DROP TABLE dead_letters; PRAGMA user_version = 4;",
+    )
+    .unwrap();
     drop(conn);
 
     let archive = SqliteArchive::open(&path).unwrap();
@@ -191,7 +219,8 @@ async fn a_file_from_before_there_were_keys_is_brought_on() {
     drop(archive);
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
-        "DROP TABLE archive; DROP TABLE api_keys; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
+        "ALTER TABLE events DROP COLUMN checksum;
+         DROP TABLE archive; DROP TABLE api_keys; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
          PRAGMA user_version = 2;",
     )
     .unwrap();
@@ -213,7 +242,7 @@ async fn an_older_file_is_given_an_id() {
     history.put(&archive, [accepted(), node_started("a")]).await;
     drop(archive);
     let conn = Connection::open(&path).unwrap();
-    let before = "DROP TABLE archive; ALTER TABLE dead_letters DROP COLUMN excerpt; PRAGMA user_version = 5;";
+    let before = "ALTER TABLE events DROP COLUMN checksum; DROP TABLE archive; ALTER TABLE dead_letters DROP COLUMN excerpt; PRAGMA user_version = 5;";
     conn.execute_batch(before).unwrap();
     drop(conn);
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use switchyard_archive::DataFolder;
+use switchyard_archive::{DataFolder, Notice};
 use switchyard_archive_conformance::fixtures::{History, accepted, node_started, run_id};
-use switchyard_store::{Archive, StoreError};
+use switchyard_store::{Archive, Cas, StoreError};
 
 #[test]
 fn a_folder_in_use_is_refused_with_the_pid() {
@@ -95,4 +95,52 @@ async fn looking_into_an_empty_folder_says_so_and_makes_nothing() {
         assert!(refused.contains("there is no switchyard.db in it"), "{refused}");
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// Inputs, outputs and digests of keys are in there.
+#[tokio::test]
+async fn nobody_else_may_read_a_folder() {
+    use std::os::unix::fs::PermissionsExt;
+
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let check = |dir: &Path| {
+        assert_eq!(mode(dir), 0o700, "{}", dir.display());
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let expected = if path.is_dir() { 0o700 } else { 0o600 };
+            assert_eq!(mode(&path), expected, "{}", path.display());
+        }
+    };
+    let above = tempfile::tempdir().unwrap();
+    let dir = above.path().join("data");
+    let folder = DataFolder::open(&dir).unwrap();
+    let (archive, cas) = (folder.archive().unwrap(), folder.cas());
+    History::of(run_id(0)).put(&archive, [accepted()]).await;
+    let payload = cas.put("large".into()).await.unwrap();
+    check(&dir);
+    let hex = payload.hash.hex();
+    check(&dir.join("cas").join(&hex[..2]));
+    drop((folder, archive, cas));
+    check(&dir);
+
+    // As an earlier release made it.
+    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["", "id", "switchyard.db", "cas"] {
+        open(&dir.join(name));
+    }
+    drop(DataFolder::open(&dir).unwrap());
+    check(&dir);
+
+    // With something else in it, others may have been let in for that.
+    fs::write(dir.join("notes.txt"), "").unwrap();
+    open(&dir);
+    open(&dir.join("switchyard.db"));
+    let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let ear = heard.clone();
+    let notice = Notice::new(move |text| ear.lock().unwrap().push(text.to_owned()));
+    drop(DataFolder::open_telling(&dir, notice).unwrap());
+    assert_eq!((mode(&dir), mode(&dir.join("switchyard.db"))), (0o755, 0o600));
+    let heard = heard.lock().unwrap().join("\n");
+    assert!(heard.starts_with("warning: ") && heard.contains("may be read by others"), "{heard}");
 }

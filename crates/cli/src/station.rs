@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
+use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target, migrate};
 use switchyard_cas_objects::ObjectCas;
 use switchyard_distributed::{ArchiveAt, Distributed, Options};
 use switchyard_embedded::Embedded;
 use switchyard_pods::PodList;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::Services;
-use switchyard_runtime::{ApiKeys, Engine, Handlers, Recovered, WorkerSettings};
-use switchyard_store::{Archive, SystemClock};
+use switchyard_runtime::{ApiKeys, Engine, Handlers, History, Payloads, Recovered, WorkerSettings};
+use switchyard_store::{Archive, Cas, SystemClock};
 use switchyard_store_redis::{CleanupPolicy, LivePods, Overseer, Patience, RedisSettings, Rounds};
 use tokio::sync::watch;
 
@@ -128,12 +128,13 @@ async fn open_shared(settings: &Settings, redis: RedisSettings, part: Part) -> R
         pods: pods(settings).await?,
         plain: PlainSettings { lease: settings.plain_lease },
         observe: observe::observe(settings)?,
+        notice: store::notice(),
     };
     waiting::for_stores(settings).await?;
     if let ArchiveAt::Postgres(target) = &options.archive {
         migrate(target).await?;
     }
-    Ok(Distributed::open(options).await?)
+    Distributed::open(options).await.map_err(|error| store::refused(error, settings))
 }
 
 /// Where large payloads are kept, if not with the history.
@@ -226,7 +227,17 @@ pub(crate) async fn archive(settings: &Settings) -> Result<Arc<dyn Archive>, Fai
         }
         None => ArchiveAt::Folder(settings.data.clone()),
     };
-    Ok(switchyard_distributed::open_archive(&at).await?.0)
+    Ok(switchyard_distributed::open_archive(&at, store::notice()).await?.0)
+}
+
+/// Everything in a Postgres that can be read without a Redis.
+pub(crate) async fn shared_history(settings: &Settings, target: Target) -> Result<History, Failure> {
+    let archive = PostgresArchive::open(target.clone()).await?;
+    let cas: Arc<dyn Cas> = match cas(settings)? {
+        Some(objects) => Arc::new(objects),
+        None => Arc::new(PostgresCas::open(target).await?),
+    };
+    Ok(History::new(Arc::new(archive), Payloads::new(cas)))
 }
 
 /// The API keys, wherever history is.

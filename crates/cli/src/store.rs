@@ -3,24 +3,48 @@
 use std::time::Duration;
 
 use switchyard_core::yard::Limits;
-use switchyard_embedded::{Embedded, Options};
+use switchyard_embedded::{Embedded, Notice, Options};
 use switchyard_runtime::{ApiKeys, Engine, EngineError, History};
 use switchyard_store::StoreError;
 
 use crate::errors::Failure;
 use crate::observe;
+use crate::output;
 use crate::settings::Settings;
 
 const ELSEWHERE: &str = "say where the runs are with --data DIR or SWITCHYARD_DATA";
 
 /// Takes the folder for this process, and makes it if it is not there.
 pub(crate) async fn open(settings: &Settings) -> Result<Embedded, Failure> {
-    Ok(Embedded::open(options(settings)?).await?)
+    Embedded::open(options(settings)?).await.map_err(|error| refused(error, settings))
 }
 
 /// The same, with `function` tasks left to workers outside this process.
 pub(crate) async fn open_for_workers(settings: &Settings) -> Result<Embedded, Failure> {
-    Ok(Embedded::open(Options { leave_functions: true, ..options(settings)? }).await?)
+    let options = Options { leave_functions: true, ..options(settings)? };
+    Embedded::open(options).await.map_err(|error| refused(error, settings))
+}
+
+/// A folder that is damaged is not worked in; what to do then is said with it.
+pub(crate) fn refused(error: EngineError, settings: &Settings) -> Failure {
+    match error {
+        EngineError::Store(error @ StoreError::Corrupt(_)) => damaged(error, settings),
+        other => other.into(),
+    }
+}
+
+pub(crate) fn damaged(error: StoreError, settings: &Settings) -> Failure {
+    Failure::store(error)
+        .hint(format!("nothing was changed; what is affected: {}", settings.command("doctor --deep")))
+        .hint(format!(
+            "everything that is whole into a new folder: {}",
+            settings.command("doctor --salvage NEWDIR")
+        ))
+}
+
+/// What is said while a folder is opened.
+pub(crate) fn notice() -> Notice {
+    Notice::new(output::tell)
 }
 
 fn options(settings: &Settings) -> Result<Options, Failure> {
@@ -30,6 +54,7 @@ fn options(settings: &Settings) -> Result<Options, Failure> {
     options.limits = limits(settings);
     options.retention = settings.retention();
     options.observe = observe::observe(settings)?;
+    options.notice = notice();
     Ok(options)
 }
 
@@ -54,6 +79,7 @@ pub(crate) fn peek(settings: &Settings) -> Result<History, Failure> {
     must_exist(settings)?;
     switchyard_embedded::peek(&settings.data).map_err(|error| match error {
         StoreError::Unavailable(why) => Failure::store(why).hint(ELSEWHERE),
+        error @ StoreError::Corrupt(_) => damaged(error, settings),
         other => other.into(),
     })
 }

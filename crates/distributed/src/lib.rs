@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchyard_archive::DataFolder;
+use switchyard_archive::{DataFolder, Notice};
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
 use switchyard_cas_objects::ObjectCas;
 use switchyard_observe::Observe;
@@ -59,6 +59,8 @@ pub struct Options {
     pub plain: PlainSettings,
     /// Who is told what happens.
     pub observe: Observe,
+    /// Who hears, while a folder is opened, what takes long and what is not as it should be.
+    pub notice: Notice,
 }
 
 /// A process's hold on Redis and the archive. Nothing runs in it until [`Distributed::work`] is called.
@@ -77,7 +79,7 @@ pub struct Distributed {
 impl Distributed {
     /// Connects to both, and gives Redis whatever the archive says is unfinished and Redis lacks.
     pub async fn open(options: Options) -> Result<Self, EngineError> {
-        let (archive, beside) = open_archive(&options.archive).await?;
+        let (archive, beside) = open_archive(&options.archive, options.notice).await?;
         let cas = options.cas.map_or(beside, |elsewhere| Arc::new(elsewhere));
         let redis = RedisSettings { observe: options.observe.clone(), ..options.redis };
         let hot = Arc::new(RedisStore::open(redis, archive.clone()).await?);
@@ -142,14 +144,17 @@ impl Distributed {
 }
 
 /// Opens an archive and the CAS beside it.
-pub async fn open_archive(at: &ArchiveAt) -> Result<(Arc<dyn Archive>, Arc<dyn Cas>), StoreError> {
+pub async fn open_archive(
+    at: &ArchiveAt,
+    notice: Notice,
+) -> Result<(Arc<dyn Archive>, Arc<dyn Cas>), StoreError> {
     match at {
         ArchiveAt::Postgres(target) => {
             let archive = PostgresArchive::open(Target::clone(target)).await?;
             Ok((Arc::new(archive), Arc::new(PostgresCas::open(Target::clone(target)).await?)))
         }
         ArchiveAt::Folder(path) => {
-            let folder = DataFolder::open(path)?;
+            let folder = DataFolder::open_telling(path, notice)?;
             Ok((Arc::new(folder.archive()?), Arc::new(folder.cas())))
         }
     }

@@ -12,6 +12,8 @@
 //! # }
 //! ```
 
+pub use switchyard_archive::{Notice, RunFault, Salvaged, Surveyed};
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +47,8 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Who is told what happens.
     pub observe: Observe,
+    /// Who hears, while the folder is opened, what takes long and what is not as it should be.
+    pub notice: Notice,
 }
 
 impl Options {
@@ -60,6 +64,7 @@ impl Options {
             stop_grace: Duration::from_secs(10),
             clock: Arc::new(SystemClock),
             observe: Observe::default(),
+            notice: Notice::default(),
         }
     }
 }
@@ -77,9 +82,15 @@ pub struct Embedded {
 impl Embedded {
     /// Takes the folder for this process alone, and takes up every unfinished run in it.
     pub async fn open(options: Options) -> Result<Self, EngineError> {
-        let folder = DataFolder::open(&options.data)?;
-        let archive = Arc::new(folder.archive()?);
-        let cas = Arc::new(folder.cas());
+        let (data, notice) = (options.data.clone(), options.notice);
+        // A folder that was not closed in order is checked first, which may take seconds.
+        let opening = tokio::task::spawn_blocking(move || {
+            let folder = DataFolder::open_telling(data, notice)?;
+            Ok::<_, StoreError>((folder.archive()?, folder.cas()))
+        });
+        let opened =
+            opening.await.unwrap_or_else(|e| Err(StoreError::unavailable(format!("interrupted: {e}"))));
+        let (archive, cas) = opened.map(|(archive, cas)| (Arc::new(archive), Arc::new(cas)))?;
         let clock = options.clock.clone();
         let observe = options.observe;
         let hot = MemoryStore::new(archive.clone(), clock.clone(), options.limits);
@@ -135,9 +146,19 @@ pub fn folder_id(data: &Path) -> Option<String> {
     DataFolder::id(data)
 }
 
-/// Whether a data folder is in order, whoever works in it.
-pub fn examine(data: &Path) -> Vec<Check> {
-    DataFolder::examine(data)
+/// Whether a data folder is in order, whoever works in it. With `deep` its archive is checked for as long as that takes.
+pub fn examine(data: &Path, deep: bool, notice: &Notice) -> Vec<Check> {
+    DataFolder::examine(data, deep, notice)
+}
+
+/// What can be read of the histories in a folder that need not open.
+pub fn survey(data: &Path) -> Result<Surveyed, StoreError> {
+    DataFolder::survey(data)
+}
+
+/// Makes a new folder with everything that is whole in a damaged one.
+pub async fn salvage(from: &Path, to: &Path, notice: Notice) -> Result<Salvaged, StoreError> {
+    DataFolder::salvage(from, to, notice).await
 }
 
 /// What can be read in a data folder while another process works in it.

@@ -33,6 +33,13 @@ pub enum PayloadError {
     Store(#[from] StoreError),
 }
 
+impl PayloadError {
+    /// Whether the value is gone or damaged: trying again does not bring it back.
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::NotJson(_) | Self::Store(StoreError::Unknown { .. } | StoreError::Corrupt(_)))
+    }
+}
+
 impl Payloads {
     pub fn new(cas: Arc<dyn Cas>) -> Self {
         Self { cas }
@@ -67,6 +74,16 @@ impl Payloads {
         match payload {
             Payload::Json(raw) => Ok(serde_json::from_str(raw.get())?),
             Payload::Cas(reference) => Ok(serde_json::from_slice(&self.cas.get(*reference).await?)?),
+        }
+    }
+
+    /// Brings a value back, or names one that is gone or damaged: a reference stands in its place.
+    pub async fn show(&self, payload: &Payload) -> Result<Value, PayloadError> {
+        match (self.load(payload).await, payload) {
+            (Err(error), Payload::Cas(reference)) if error.is_loss() => {
+                Ok(switchyard_api::payload_reference(*reference))
+            }
+            (shown, _) => shown,
         }
     }
 

@@ -72,6 +72,11 @@ pub(crate) fn read<T: DeserializeOwned>(ended: RunView) -> Result<RunOutcome<T>,
         let error = ended.error.unwrap_or_else(|| RunError::of_run("unknown", "the run does not say why"));
         return Ok(RunOutcome { run, result: Err(RunFailure { run, status, error }) });
     }
+    if let Some(missing) = ended.missing.iter().find(|missing| missing.path == "output") {
+        let source =
+            serde::de::Error::custom(format!("{} cannot be read: {}", missing.payload, missing.reason));
+        return Err(Error::Output { run, source });
+    }
     let output = serde_json::from_str(ended.output.get()).map_err(|source| Error::Output { run, source })?;
     Ok(RunOutcome { run, result: Ok(output) })
 }

@@ -85,6 +85,25 @@ pub(crate) fn run_view() -> Value {
             "error": { "type": ["object", "null"] },
             "nodes": { "type": "object", "description": "By id: status, attempts, times, output, error" },
             "patches": { "type": "array", "items": patch() },
+            "missing": {
+                "type": "array",
+                "description": "Large values that are gone or damaged. In their places stand `cas` and `bytes`",
+                "items": missing_payload(),
+            },
+        },
+    })
+}
+
+/// [`switchyard_api::MissingPayload`].
+fn missing_payload() -> Value {
+    json!({
+        "type": "object",
+        "required": ["path", "payload", "bytes", "reason"],
+        "properties": {
+            "path": { "type": "string", "description": "Its place in the document, such as `nodes.fetch.output`" },
+            "payload": { "type": "string", "description": "`cas://sha256:…`" },
+            "bytes": { "type": "integer" },
+            "reason": { "type": "string" },
         },
     })
 }

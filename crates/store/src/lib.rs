@@ -7,6 +7,7 @@
 mod archive;
 mod cas;
 mod check;
+mod checksum;
 mod clock;
 mod dead;
 mod error;
@@ -22,6 +23,7 @@ pub use archive::{
 };
 pub use cas::Cas;
 pub use check::{Check, Health};
+pub use checksum::{event_checksum, verify_event};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use dead::{DeadKind, DeadLetter, POISONED, Purge};
 pub use error::StoreError;

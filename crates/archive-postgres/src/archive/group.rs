@@ -14,6 +14,7 @@ use super::project::{Approvals, Dead, Standing};
 pub(super) struct Written {
     pub(super) event: Event,
     pub(super) body: String,
+    pub(super) checksum: u32,
 }
 
 /// What the database says about what the calls concern, under locks.

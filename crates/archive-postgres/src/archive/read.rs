@@ -36,7 +36,8 @@ pub(super) async fn events(
     limit: usize,
 ) -> Result<Vec<Event>, StoreError> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    let sql = "SELECT run, seq, at, body FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    let sql =
+        "SELECT run, seq, at, body, checksum FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     let rows = pool.rows(sql, &[&run.to_string(), &after, &at_most(limit)]).await?;
     rows.iter().map(event_of).collect()
 }

@@ -5,7 +5,7 @@ mod write;
 
 use switchyard_core::run::Event;
 use switchyard_core::{RunId, Timestamp};
-use switchyard_store::StoreError;
+use switchyard_store::{StoreError, verify_event};
 use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::group::{Group, Stored, StoredRun};
@@ -193,6 +193,7 @@ pub(super) fn event_of(row: &Row) -> Result<Event, StoreError> {
     let (run, seq) = (parsed(row, "run")?, row.get::<_, i64>("seq").cast_unsigned());
     let at = Timestamp::from_millis(row.get("at"));
     let body: &str = row.get("body");
+    verify_event(row.get("checksum"), run, seq, at, body.as_bytes())?;
     let kind = serde_json::from_str(body).map_err(|_| damaged("body", &format!("event {seq} of {run}")))?;
     Ok(Event { run, seq, at, kind })
 }

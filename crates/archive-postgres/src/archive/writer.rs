@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use switchyard_core::run::{Event, EventKind};
-use switchyard_store::{MARK_EVERY, StoreError};
+use switchyard_store::{MARK_EVERY, StoreError, event_checksum};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -77,7 +77,10 @@ impl Writer {
 
 fn written(events: Vec<Event>) -> Result<Vec<Written>, StoreError> {
     let write = |event: Event| match serde_json::to_string(&event.kind) {
-        Ok(body) => Ok(Written { event, body }),
+        Ok(body) => {
+            let checksum = event_checksum(event.run, event.seq, event.at, body.as_bytes());
+            Ok(Written { event, body, checksum })
+        }
         Err(e) => Err(StoreError::Corrupt(format!("an event cannot be written as JSON: {e}"))),
     };
     events.into_iter().map(write).collect()

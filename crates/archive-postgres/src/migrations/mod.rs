@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0002_dead_letters.sql"),
     include_str!("0003_archive_mark.sql"),
     include_str!("0004_dead_letter_excerpts.sql"),
+    include_str!("0005_event_checksums.sql"),
 ];
 
 /// Makes the schema and its tables, or brings them to the version this program knows. Any number of processes may do

@@ -21,6 +21,11 @@ pub(super) fn cannot_open(path: &Path, error: &rusqlite::Error) -> StoreError {
 }
 
 pub(super) fn cannot_read(path: &Path, error: &rusqlite::Error) -> StoreError {
+    use rusqlite::Error as E;
+    // A column that holds something else than was written to it.
+    if matches!(error, E::InvalidColumnType(..) | E::FromSqlConversionFailure(..) | E::Utf8Error(..)) {
+        return StoreError::Corrupt(format!("{}: {error}", path.display()));
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             StoreError::Corrupt(format!("{}: {error}", path.display()))

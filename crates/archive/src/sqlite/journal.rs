@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement, params};
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
-use switchyard_store::{DeadLetter, Purge, Retention, StoreError, WorkflowRecord};
+use switchyard_store::{DeadLetter, Purge, Retention, StoreError, WorkflowRecord, event_checksum};
 
 use super::mark::Marker;
 use super::{dead, keys, project, read, retain, schedules};
@@ -115,8 +115,9 @@ pub(super) struct Journal<'c> {
 impl<'c> Journal<'c> {
     pub(super) fn open(conn: &'c Connection) -> rusqlite::Result<Self> {
         let last_no = conn.query_row("SELECT coalesce(max(no), 0) FROM events", [], |row| row.get(0))?;
-        let insert_event =
-            conn.prepare("INSERT INTO events (run_no, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        let insert_event = conn.prepare(
+            "INSERT INTO events (run_no, seq, at, kind, body, checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?;
         Ok(Self {
             conn,
             insert_event,
@@ -245,7 +246,8 @@ impl<'c> Journal<'c> {
             event.seq.cast_signed(),
             event.at.as_millis(),
             event.kind.name(),
-            body
+            body,
+            event_checksum(event.run, event.seq, event.at, &self.body),
         ])?;
         Ok(())
     }

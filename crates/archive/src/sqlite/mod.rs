@@ -4,19 +4,25 @@
 //! - `journal`: what the thread does inside a transaction
 //! - `project`: the rows of runs and approvals that follow from an event
 //! - `read`: questions, answered on connections of their own; `newest`: one that need not be asked twice
+//! - `check`: whether the file may be used at all; `marker`: whether that has to be asked
+//! - `format`: SQLite's files without SQLite; `salvage`: what can be read of them when SQLite cannot
 
+pub(crate) mod check;
 mod checkpoint;
 mod dead;
 mod error;
+mod format;
 mod journal;
 mod keys;
 mod mark;
+mod marker;
 mod migrations;
 mod newest;
 mod project;
 mod read;
 mod retain;
 mod rows;
+pub(crate) mod salvage;
 mod schedules;
 mod writer;
 
@@ -35,6 +41,7 @@ use switchyard_store::{
 };
 
 use crate::folder::FolderLock;
+use crate::{Notice, private};
 use error::cannot_open;
 use journal::{Answer, Work};
 use newest::Newest;
@@ -63,6 +70,8 @@ enum Writing {
 pub struct Options {
     /// The file grows to this many pages of 4 KiB at most, then it is full. No limit if not given.
     pub pages_max: Option<u32>,
+    /// Who hears of a check that takes long.
+    pub notice: Notice,
 }
 
 impl SqliteArchive {
@@ -83,6 +92,10 @@ impl SqliteArchive {
         lock: Option<Arc<FolderLock>>,
     ) -> Result<Self, StoreError> {
         let path: Arc<Path> = path.into();
+        check::before_use(&path, &options.notice)?;
+        // SQLite gives its other files the rights of this one.
+        let made = marker::remove(&path).and_then(|()| private::open(&path));
+        made.map_err(|e| StoreError::unavailable(format!("cannot open {}: {e}", path.display())))?;
         let mut conn = connect(&path, Access::Write(&options)).map_err(|e| cannot_open(&path, &e))?;
         migrations::migrate(&mut conn, &path)?;
         let newest = Arc::new(Newest::default());
@@ -106,6 +119,11 @@ impl SqliteArchive {
         let conn = connect(&path, Access::Read).map_err(|e| cannot_open(&path, &e))?;
         migrations::check_current(&conn, &path)?;
         Ok(Self { readers: Arc::new(Readers::new(path)), writing, newest: Arc::default() })
+    }
+
+    /// Which payloads something here mentions, and what does.
+    pub(crate) async fn payload_holders(&self) -> Result<Vec<(Hash, String)>, StoreError> {
+        self.readers.ask(retain::payload_holders).await
     }
 
     async fn change_schedule(&self, change: schedules::Change) -> Result<bool, StoreError> {
@@ -142,18 +160,33 @@ enum Access<'a> {
     Write(&'a Options),
 }
 
-/// The version of a file, and what is wrong inside it.
-pub(crate) fn examine(path: &Path) -> Result<(usize, Vec<String>), StoreError> {
-    let conn = connect(path, Access::Read).map_err(|e| cannot_open(path, &e))?;
-    let version = migrations::version(&conn, path)?;
-    let check = |conn: &Connection| {
-        let mut statement = conn.prepare("PRAGMA quick_check(20)")?;
-        let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
-        lines.collect::<rusqlite::Result<Vec<String>>>()
+/// Refuses a file whose log is damaged. For those who read a file that nobody writes to.
+pub(crate) fn check_log(path: &Path) -> Result<(), StoreError> {
+    check::log(path)
+}
+
+/// What a look at a file found.
+pub(crate) struct Examined {
+    /// What is wrong, in SQLite's words.
+    pub(crate) faults: Vec<String>,
+    /// There was no time to look at everything.
+    pub(crate) cut_short: bool,
+    /// Of the schema; 0 if the file cannot be read.
+    pub(crate) version: usize,
+}
+
+/// Lets SQLite look for damage, for as long as it may take.
+pub(crate) fn examine(
+    path: &Path,
+    time_max: Option<Duration>,
+    notice: &Notice,
+) -> Result<Examined, StoreError> {
+    let check::Found { lines, cut_short } = check::database(path, time_max, notice)?;
+    let version = match lines.is_empty() {
+        true => migrations::version(&connect(path, Access::Read).map_err(|e| cannot_open(path, &e))?, path)?,
+        false => 0,
     };
-    let mut found = check(&conn).map_err(|e| cannot_open(path, &e))?;
-    found.retain(|line| line != "ok");
-    Ok((version, found))
+    Ok(Examined { faults: lines, cut_short, version })
 }
 
 fn connect(path: &Path, access: Access<'_>) -> rusqlite::Result<Connection> {

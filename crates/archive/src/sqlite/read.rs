@@ -9,13 +9,14 @@ use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
 use switchyard_store::{
     ApprovalFilter, ApprovalRecord, Page, RunFilter, RunRecord, StoreError, Unfinished, WorkflowRecord,
+    verify_event,
 };
 use tokio::sync::Semaphore;
 
 use super::error::cannot_read;
 use super::rows::{
-    APPROVAL_COLUMNS, RUN_COLUMNS, WORKFLOW_COLUMNS, approval_record, approval_word, json, moment, parsed,
-    run_record, workflow_record,
+    APPROVAL_COLUMNS, RUN_COLUMNS, WORKFLOW_COLUMNS, approval_record, approval_word, damaged, json, moment,
+    parsed, run_record, workflow_record,
 };
 use super::{Access, connect};
 
@@ -129,14 +130,20 @@ pub(super) fn events(conn: &Connection, run: RunId, after: u64, limit: usize) ->
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     list(
         conn,
-        "SELECT 'event ' || seq || ' of ' || ?1, seq, at, body FROM events
+        "SELECT 'event ' || seq || ' of ' || ?1, seq, at, body, checksum FROM events
          WHERE run_no = (SELECT no FROM runs WHERE id = ?1) AND seq > ?2 ORDER BY seq LIMIT ?3",
         params![run.to_string(), after, at_most(limit)],
-        |row| {
-            let seq = row.get::<_, i64>("seq")?.cast_unsigned();
-            Ok(Event { run, seq, at: moment(row, "at")?, kind: json(row, "body")? })
-        },
+        |row| event(run, row),
     )
+}
+
+fn event(run: RunId, row: &Row<'_>) -> Answer<Event> {
+    let (seq, at) = (row.get::<_, i64>("seq")?.cast_unsigned(), moment(row, "at")?);
+    // As bytes: what is damaged need not be text any more.
+    let body = row.get_ref("body")?.as_bytes().unwrap_or_default();
+    verify_event(row.get("checksum")?, run, seq, at, body).map_err(Unread::Store)?;
+    let kind = serde_json::from_slice(body).map_err(|_| damaged(row, "body"))?;
+    Ok(Event { run, seq, at, kind })
 }
 
 pub(super) fn run(conn: &Connection, run: RunId) -> Answer<Option<RunRecord>> {

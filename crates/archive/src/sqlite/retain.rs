@@ -65,6 +65,12 @@ pub(super) fn held_payloads(conn: &Connection, of: &[Hash], since: Timestamp) ->
     Ok(held.into_iter().collect())
 }
 
+/// Payloads that are still mentioned, and what mentions them.
+pub(super) fn payload_holders(conn: &Connection) -> Answer<Vec<(Hash, String)>> {
+    let sql = "SELECT hash, holder FROM payload_refs WHERE released_at IS NULL";
+    list(conn, sql, [], |row| Ok((parsed(row, "hash")?, row.get("holder")?)))
+}
+
 /// Somebody mentions a payload. One that is inline is nobody's concern.
 pub(super) fn hold(conn: &Connection, payload: &Payload, holder: &str) -> rusqlite::Result<()> {
     let Payload::Cas(reference) = payload else { return Ok(()) };

@@ -111,7 +111,7 @@ pub(super) fn maybe<S: FromSql, T>(
 }
 
 /// Names the row by its first column, which is its id wherever this is used.
-fn damaged(row: &Row<'_>, column: &str) -> Unread {
+pub(super) fn damaged(row: &Row<'_>, column: &str) -> Unread {
     let which = row.get::<_, String>(0).unwrap_or_else(|_| "a row".to_owned());
     Unread::Store(StoreError::Corrupt(format!("column `{column}` of {which} cannot be read")))
 }

@@ -11,10 +11,10 @@ use rusqlite::Connection;
 use switchyard_store::StoreError;
 use tokio::sync::oneshot;
 
-use super::checkpoint;
 use super::error::{cannot_open, sentence};
 use super::journal::{Answer, Failure, Journal, Work};
 use super::newest::Newest;
+use super::{checkpoint, marker};
 use crate::folder::FolderLock;
 
 /// A transaction takes no more once it has this many events: the first in it should not wait for ever.
@@ -95,8 +95,17 @@ struct Desk {
 impl Desk {
     fn work(self) {
         match self.write_groups() {
-            Ok(()) => checkpoint::for_good(&self.conn),
+            Ok(()) => self.leave(),
             Err(why) => self.refuse(&why),
+        }
+    }
+
+    /// Leaves one file behind, and word that it is in order.
+    fn leave(self) {
+        checkpoint::for_good(&self.conn);
+        drop(self.conn);
+        if let Err(error) = marker::leave(&self.path) {
+            tracing::warn!(%error, "cannot say that the archive was closed in order; it is checked at the next start");
         }
     }
 

@@ -8,6 +8,7 @@ use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use switchyard_archive_postgres::{Target, migrate, remove};
 use switchyard_distributed::{ArchiveAt, Distributed, Options};
+use switchyard_embedded::Notice;
 use switchyard_observe::Observe;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::NodeSettings;
@@ -102,6 +103,7 @@ impl Place {
             pods: None,
             plain: PlainSettings { lease: LEASE },
             observe: Observe::default(),
+            notice: Notice::default(),
         };
         Distributed::open(options).await.context("the store could not be opened")
     }

@@ -1,5 +1,10 @@
 //! `switchyard doctor`
 
+mod deep;
+mod salvage;
+
+use std::path::PathBuf;
+
 use serde_json::json;
 use switchyard_archive_postgres::PostgresArchive;
 use switchyard_store::{Archive, Check, Health};
@@ -10,6 +15,7 @@ use crate::flags::StoreArgs;
 use crate::output;
 use crate::settings::Settings;
 use crate::station;
+use crate::store;
 
 /// Look whether everything that runs stand on is in order, and say what to do where it is not
 ///
@@ -18,16 +24,30 @@ use crate::station;
 /// Kubernetes, if pods are asked for: the list. Nothing is changed; what it writes to try its rights is gone
 /// afterwards.
 ///
+/// With --deep every history is gone through as well: checksums, gaps, replay, payloads. It takes as long as that takes, and
+/// works on a folder that does not open.
+///
 /// Exits with 0 if everything works, warnings included, and with 1 if something does not.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   switchyard doctor
   switchyard doctor --redis redis://127.0.0.1 --postgres postgres://switchyard@127.0.0.1/switchyard
+  switchyard doctor --deep
+  switchyard doctor --salvage ./new-data
   switchyard doctor --json")]
 pub(crate) struct Args {
     #[command(flatten)]
     _stores: StoreArgs,
+
+    /// Go through every history, event by event
+    #[arg(long)]
+    deep: bool,
+
+    /// Make a new folder with everything that is whole in a damaged one, which stays as it is. A history with a hole goes
+    /// on from before the hole; one that had ended is left out, and what can be read of it is kept as text
+    #[arg(long, value_name = "NEWDIR", conflicts_with = "deep")]
+    salvage: Option<PathBuf>,
 
     /// Print `{\"health\", \"checks\"}`
     #[arg(long)]
@@ -35,7 +55,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let checks = examine(settings).await?;
+    if let Some(to) = &args.salvage {
+        return salvage::execute(to, args.json, settings).await;
+    }
+    let checks = examine(settings, args.deep).await?;
     let health = checks.iter().map(|check| check.health).max_by_key(|health| *health as u8);
     let health = health.unwrap_or(Health::Ok);
     if args.json {
@@ -53,7 +76,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     if health == Health::Failed { Err(Failure::silent(Exit::Refused)) } else { Ok(()) }
 }
 
-async fn examine(settings: &Settings) -> Result<Vec<Check>, Failure> {
+async fn examine(settings: &Settings, deep: bool) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     if settings.redis.is_some() {
         let rounds = station::rounds(settings);
@@ -76,11 +99,22 @@ async fn examine(settings: &Settings) -> Result<Vec<Check>, Failure> {
         }
     }
     match station::postgres(settings)? {
-        Some(target) => checks.extend(switchyard_archive_postgres::examine(&target).await),
+        Some(target) => {
+            checks.extend(switchyard_archive_postgres::examine(&target).await);
+            if deep {
+                checks.extend(deep::shared(settings).await?);
+            }
+        }
         None => {
-            let data = settings.data.clone();
-            let looking = tokio::task::spawn_blocking(move || switchyard_embedded::examine(&data));
-            checks.extend(looking.await.unwrap_or_default());
+            let (data, notice) = (settings.data.clone(), store::notice());
+            let looking =
+                tokio::task::spawn_blocking(move || switchyard_embedded::examine(&data, deep, &notice));
+            let found = looking.await.unwrap_or_default();
+            let archive = found.iter().find(|check| check.name == "archive").map(|check| check.health);
+            checks.extend(found);
+            if deep {
+                checks.extend(deep::folder(settings, archive).await);
+            }
         }
     }
     if settings.pod_selector.is_some() {

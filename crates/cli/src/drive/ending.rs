@@ -27,12 +27,20 @@ struct Document<'a> {
 /// Prints the output, or the document; a run that did not succeed is a failure of the command.
 pub(crate) fn show(view: RunView, json: bool, place: &dyn Place) -> Result<(), Failure> {
     let verdict = verdict(&view, place);
+    tell_missing(&view);
     if json {
         document(view)?;
     } else if view.status == RunStatus::Succeeded {
         print(&view.output)?;
     }
     verdict
+}
+
+/// Says which values could not be brought back: what stands in their places are references.
+pub(crate) fn tell_missing(view: &RunView) {
+    for missing in &view.missing {
+        output::tell(&format!("warning: {} is missing: {}", missing.path, missing.reason));
+    }
 }
 
 pub(crate) fn document(view: RunView) -> Result<(), Failure> {
@@ -72,6 +80,9 @@ pub(super) fn verdict(view: &RunView, place: &dyn Place) -> Result<(), Failure> 
     let run = view.run_id;
     let why = view.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
     match view.status {
+        RunStatus::Succeeded if view.missing.iter().any(|missing| missing.path == "output") => {
+            Err(Failure::store(format!("{run} succeeded, and its output cannot be brought back")))
+        }
         RunStatus::Succeeded => Ok(()),
         RunStatus::Cancelled => Err(Failure::refused(format!("{run} was cancelled{why}"))),
         status => Err(Failure::refused(format!("{run} {status}{why}"))

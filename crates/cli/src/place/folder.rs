@@ -128,7 +128,7 @@ impl Place for Folder {
         let history = self.history()?;
         let record = history.archive().approval(approval).await?;
         let record = record.ok_or_else(|| StoreError::unknown("approval", approval))?;
-        let payload = history.payloads().load(&record.payload).await.map_err(EngineError::from)?;
+        let payload = history.payloads().show(&record.payload).await.map_err(EngineError::from)?;
         Ok(Approval::with(record, payload))
     }
 
@@ -388,7 +388,7 @@ async fn resolve(engine: &Engine, source: &Source) -> Result<(Arc<Program>, Opti
 }
 
 async fn view(history: &History, record: ScheduleRecord) -> Result<ScheduleView, Failure> {
-    let input = history.payloads().load(&record.schedule.input).await.map_err(EngineError::from)?;
+    let input = history.payloads().show(&record.schedule.input).await.map_err(EngineError::from)?;
     Ok(ScheduleView::of(record, input))
 }
 

@@ -54,6 +54,11 @@ impl Yard {
         up
     }
 
+    /// From now on commands work in the folder themselves again.
+    pub(crate) fn without_server(&self) {
+        "none".clone_into(&mut self.server.borrow_mut());
+    }
+
     pub(crate) fn file(&self, name: &str, text: &str) {
         std::fs::write(self.folder.path().join(name), text.trim_start()).unwrap();
     }

@@ -5,6 +5,7 @@ mod both_ways;
 mod checkpoints;
 mod config;
 mod consumers;
+mod damage;
 mod definitions;
 mod doctor;
 mod harness;

@@ -20,7 +20,7 @@ struct Small {
 }
 
 async fn open(folder: &std::path::Path, pages_max: Option<u32>) -> Small {
-    let options = ArchiveOptions { pages_max };
+    let options = ArchiveOptions { pages_max, ..ArchiveOptions::default() };
     let archive = Arc::new(SqliteArchive::open_custom(folder.join("switchyard.db"), options).unwrap());
     let clock = Arc::new(SystemClock);
     let hot = Arc::new(MemoryStore::new(archive.clone(), clock.clone(), Limits::default()));

@@ -72,13 +72,17 @@ impl History {
             let message = format!("{run} has {} events; there is no event {at}", last.seq);
             return Err(EngineError::BadRequest(message));
         }
-        let irs = self.graphs(&events).await?;
+        let mut irs = HashMap::new();
+        self.learn_graphs(&events, &mut irs).await?;
         Ok(Run::replay(&events, &|hash| irs.get(&hash).cloned())?)
     }
 
-    /// Every graph that a history mentions.
-    async fn graphs(&self, events: &[Event]) -> Result<HashMap<Hash, Arc<Ir>>, EngineError> {
-        let mut irs = HashMap::new();
+    /// Adds every graph that a history mentions and that is not known yet.
+    pub(super) async fn learn_graphs(
+        &self,
+        events: &[Event],
+        irs: &mut HashMap<Hash, Arc<Ir>>,
+    ) -> Result<(), EngineError> {
         for event in events {
             let hash = match &event.kind {
                 EventKind::RunAccepted(accepted) => accepted.definition,
@@ -89,7 +93,7 @@ impl History {
                 place.insert(self.program(hash).await?.ir.clone());
             }
         }
-        Ok(irs)
+        Ok(())
     }
 
     pub async fn program(&self, hash: Hash) -> Result<Program, EngineError> {

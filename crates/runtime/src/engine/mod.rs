@@ -1,5 +1,6 @@
 //! Everything that can be done with runs. The CLI, the server and the SDK call this; it calls the two seams.
 
+mod audit;
 mod control;
 mod dead;
 mod error;
@@ -21,6 +22,7 @@ use switchyard_store::{Archive, Cas, Clock, HotStore};
 
 use crate::{ApiKeys, Catalog, Payloads};
 
+pub use audit::Audit;
 pub use error::EngineError;
 pub use follow::Follow;
 pub use fork::{Fork, Forked};

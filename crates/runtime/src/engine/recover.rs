@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use switchyard_core::RunId;
 use switchyard_core::run::{Event, EventKind, Run, WaitFor};
+use switchyard_store::StoreError;
 
 use super::{Engine, EngineError};
 
@@ -24,11 +25,11 @@ impl Engine {
         let mut runs: Vec<Run> = Vec::new();
         let unfinished = self.archive.unfinished().await?;
         for id in self.hot.compare(&unfinished).await? {
-            let events = self.history().events(id, 0, None).await?;
-            match self.replay(&events).await {
+            match self.replayed(id).await {
                 // It may have come to its end since the archive was asked.
                 Ok(run) if run.is_ended() => {}
                 Ok(run) => runs.push(run),
+                Err(EngineError::Store(error @ StoreError::Unavailable(_))) => return Err(error.into()),
                 Err(error) => {
                     tracing::error!(run = %id, %error, "a run could not be taken up");
                     recovered.damaged.push((id, error));
@@ -51,6 +52,11 @@ impl Engine {
             return Ok(None);
         }
         self.recover().await.map(Some)
+    }
+
+    async fn replayed(&self, run: RunId) -> Result<Run, EngineError> {
+        let events = self.history().events(run, 0, None).await?;
+        self.replay(&events).await
     }
 
     /// Like [`super::History::state`], with the compiled programs of the catalog instead of fresh ones.

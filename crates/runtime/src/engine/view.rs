@@ -1,22 +1,58 @@
 //! A run as people and programs see it.
 
-use switchyard_api::{NodeView, NodesInOrder, PatchView, RunView, Wait};
+use serde_json::value::RawValue;
+use switchyard_api::{MissingPayload, NodeView, NodesInOrder, PatchView, RunView, Wait, payload_reference};
+use switchyard_core::Payload;
 use switchyard_core::ir::Role;
 use switchyard_core::run::{NodeRun, NodeState, Patched, Run, WaitFor, Waiting};
 
 use super::{EngineError, History};
 
+/// Brings payloads back for a document, and remembers which it could not.
+struct Loading<'h> {
+    history: &'h History,
+    missing: Vec<MissingPayload>,
+}
+
+impl Loading<'_> {
+    /// The text of a payload, or a reference to one that is gone or damaged. `path` is its place in the document.
+    async fn text(
+        &mut self,
+        payload: &Payload,
+        path: impl FnOnce() -> String,
+    ) -> Result<Box<RawValue>, EngineError> {
+        match (self.history.payloads().load_text(payload).await, payload) {
+            (Err(error), Payload::Cas(reference)) if error.is_loss() => {
+                self.missing.push(MissingPayload {
+                    path: path(),
+                    payload: reference.to_string(),
+                    bytes: reference.bytes,
+                    reason: error.to_string(),
+                });
+                let named = serde_json::value::to_raw_value(&payload_reference(*reference));
+                Ok(named.unwrap_or_else(|_| RawValue::NULL.to_owned()))
+            }
+            (text, _) => Ok(text?),
+        }
+    }
+}
+
 impl History {
-    /// A run with every payload brought back.
+    /// A run with every payload brought back, or named if it is gone.
     pub async fn view(&self, run: &Run) -> Result<RunView, EngineError> {
+        let mut loading = Loading { history: self, missing: Vec::new() };
         let mut nodes = Vec::new();
         for ix in run.ir.indices() {
             let (node, spec) = (run.node(ix), run.ir.node(ix));
             // Hidden steps are shown once they have something to show.
             if spec.role == Role::Step || node.has_started() {
-                nodes.push((spec.id.clone(), self.node_view(node).await?));
+                let output =
+                    loading.text(&node.output_or_null(), || format!("nodes.{}.output", spec.id)).await?;
+                nodes.push((spec.id.clone(), node_view(node, output)));
             }
         }
+        let input = loading.text(&run.accepted.input, || "input".to_owned()).await?;
+        let output = loading.text(&run.output, || "output".to_owned()).await?;
         Ok(RunView {
             run_id: run.id,
             status: run.status(),
@@ -29,11 +65,12 @@ impl History {
             ended_at: run.ended_at,
             parent: run.accepted.parent.as_ref().map(|parent| parent.run),
             forked_from: run.accepted.forked_from.as_ref().map(|origin| origin.run),
-            input: self.payloads().load_text(&run.accepted.input).await?,
-            output: self.payloads().load_text(&run.output).await?,
+            input,
+            output,
             error: run.error.clone(),
             nodes: NodesInOrder(nodes),
             patches: self.patches(run).await?,
+            missing: loading.missing,
         })
     }
 
@@ -53,23 +90,23 @@ impl History {
             definition: patched.definition,
             author: patched.author.clone(),
             reason: patched.reason.clone(),
-            ops: self.payloads().load(&patched.ops).await?,
+            ops: self.payloads().show(&patched.ops).await?,
             diff: patched.diff.clone(),
             undoes: patched.undoes.clone(),
         })
     }
+}
 
-    async fn node_view(&self, node: &NodeRun) -> Result<NodeView, EngineError> {
-        Ok(NodeView {
-            status: node.state,
-            attempts: node.attempt,
-            started_at: node.started_at,
-            completed_at: node.completed_at,
-            output: self.payloads().load_text(&node.output_or_null()).await?,
-            error: node.error.clone(),
-            waiting_for: waiting_for(node),
-            waits: waits(node),
-        })
+fn node_view(node: &NodeRun, output: Box<RawValue>) -> NodeView {
+    NodeView {
+        status: node.state,
+        attempts: node.attempt,
+        started_at: node.started_at,
+        completed_at: node.completed_at,
+        output,
+        error: node.error.clone(),
+        waiting_for: waiting_for(node),
+        waits: waits(node),
     }
 }
 

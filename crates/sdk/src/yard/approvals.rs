@@ -62,7 +62,7 @@ impl Yard {
     }
 
     async fn shown(&self, record: ApprovalRecord) -> Result<PendingApproval, Error> {
-        let payload = self.engine().payloads().load(&record.payload).await.map_err(EngineError::from)?;
+        let payload = self.engine().payloads().show(&record.payload).await.map_err(EngineError::from)?;
         Ok(PendingApproval {
             id: record.approval,
             run: record.run,

@@ -90,7 +90,7 @@ async fn show_approval(
     let record: Option<ApprovalRecord> =
         state.engine.archive().approval(&ApprovalId::new(&*approval)).await?;
     let record = record.ok_or_else(|| StoreError::unknown("approval", &approval))?;
-    let payload = state.engine.payloads().load(&record.payload).await?;
+    let payload = state.engine.payloads().show(&record.payload).await?;
     Ok(Json(Approval::with(record, payload)))
 }
 

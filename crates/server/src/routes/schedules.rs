@@ -289,6 +289,6 @@ fn timetable(record: &ScheduleRecord) -> Result<Timetable, Problem> {
 
 /// A schedule as clients see it: as they would put it, and where it stands.
 async fn document(state: &ServerState, record: &ScheduleRecord) -> Result<Value, Problem> {
-    let input = state.engine.payloads().load(&record.schedule.input).await?;
+    let input = state.engine.payloads().show(&record.schedule.input).await?;
     Ok(serde_json::to_value(ScheduleView::of(record.clone(), input))?)
 }

@@ -15,7 +15,7 @@ pub(super) const LOCK_RUNS: &str = "SELECT id, last_seq, status, queued FROM run
 pub(super) const FIND_KEYS: &str =
     "SELECT id, idempotency_key FROM runs WHERE idempotency_key = ANY($1::text[])";
 
-pub(super) const FIND_EVENTS: &str = "SELECT run, seq, at, body FROM events
+pub(super) const FIND_EVENTS: &str = "SELECT run, seq, at, body, checksum FROM events
     JOIN unnest($1::text[], $2::bigint[]) AS wanted (run, seq) USING (run, seq)";
 
 pub(super) const ADD_RUNS: &str = "INSERT INTO runs (id, workflow, workflow_version, definition, status, queued, accepted_at,
@@ -33,8 +33,8 @@ pub(super) const TURN_RUNS: &str =
     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[])
         AS turned (id, last_seq, status, queued, has_end, ended_at, error) WHERE runs.id = turned.id";
 
-pub(super) const ADD_EVENTS: &str = "INSERT INTO events (run, seq, at, kind, body)
-    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[])";
+pub(super) const ADD_EVENTS: &str = "INSERT INTO events (run, seq, at, kind, body, checksum)
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])";
 
 pub(super) const DECIDE: &str =
     "UPDATE approvals SET status = decided.status, decided_at = decided.at, decided_by = decided.by,

@@ -81,6 +81,7 @@ impl Session {
     pub(super) async fn add_events(&self, group: &Group<'_>) -> Result<(), Error> {
         let mut runs = Vec::new();
         let (mut seqs, mut moments, mut kinds, mut bodies) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut checksums = Vec::new();
         for (id, run) in &group.runs {
             let id = id.to_string();
             for written in &run.new {
@@ -89,12 +90,14 @@ impl Session {
                 moments.push(written.event.at.as_millis());
                 kinds.push(written.event.kind.name());
                 bodies.push(written.body.as_str());
+                checksums.push(i64::from(written.checksum));
             }
         }
         if runs.is_empty() {
             return Ok(());
         }
-        self.client.execute(&self.add_events, &[&runs, &seqs, &moments, &kinds, &bodies]).await.map(drop)
+        let params: [Param<'_>; 6] = [&runs, &seqs, &moments, &kinds, &bodies, &checksums];
+        self.client.execute(&self.add_events, &params).await.map(drop)
     }
 
     pub(super) async fn decide(&self, group: &Group<'_>) -> Result<(), Error> {

@@ -37,6 +37,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     if view.ended_at.is_some() {
         output::line(&format!("\noutput: {}", view.output))?;
     }
+    ending::tell_missing(&view);
     Ok(())
 }
 

@@ -1,0 +1,16 @@
+//! Reading a database that SQLite refuses, or of which it would read less than there is.
+//!
+//! - `pages`: the newest version of every page
+//! - `rows`: which rows on a page are events, names of runs, definitions
+//! - `survey`: what can be read of every run's history
+//! - `tables`: the tables that do not follow from events
+
+mod pages;
+mod rows;
+mod survey;
+mod tables;
+
+pub(super) use pages::{Pages, read_log};
+pub(super) use rows::event_keys;
+pub(crate) use survey::{History, Survey, Verdict};
+pub(crate) use tables::copy_tables;
