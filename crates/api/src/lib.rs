@@ -7,6 +7,7 @@
 
 mod approval;
 mod event;
+mod key;
 mod plain;
 mod problem;
 mod queue;
@@ -16,6 +17,7 @@ mod task;
 
 pub use approval::Approval;
 pub use event::Event;
+pub use key::{ApiKeyView, DrawnKey, KeyText};
 pub use plain::{payload_reference, plain};
 pub use problem::{Problem, ProblemPlace};
 pub use queue::{DeadLetterView, Delivery, QueueView, QueuesView, Redriven};

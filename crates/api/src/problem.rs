@@ -17,6 +17,9 @@ pub struct Problem {
     /// What is wrong with a definition, an input or a patch: everything at once.
     #[serde(default)]
     pub problems: Vec<ProblemPlace>,
+    /// The operation whose outcome is not known.
+    #[serde(default)]
+    pub operation: Option<String>,
 }
 
 /// One thing that is wrong, and where.

@@ -21,8 +21,10 @@ async fn a_key_is_kept_and_found<B: Backend>(backend: &B) {
     let place = backend.place().await;
     let archive = backend.open(&place).await;
     assert_eq!(archive.api_keys().await.unwrap(), []);
+    assert!(!archive.any_api_key().await.unwrap());
     let (first, second) = (record("b", 1), record("a", 2));
     archive.put_api_key(first.clone()).await.unwrap();
+    assert!(archive.any_api_key().await.unwrap());
     archive.put_api_key(second.clone()).await.unwrap();
     let taken = ApiKeyRecord { name: "other".to_owned(), digest: Hash::of(b"other"), ..record("b", 3) };
     archive.put_api_key(taken).await.unwrap();
@@ -45,4 +47,5 @@ async fn a_key_is_revoked_once<B: Backend>(backend: &B) {
     let archive = backend.open(&place).await;
     let kept = ApiKeyRecord { revoked_at: Some(at(5)), ..record("a", 1) };
     assert_eq!(archive.api_keys().await.unwrap(), [kept]);
+    assert!(archive.any_api_key().await.unwrap(), "it was made once");
 }

@@ -92,6 +92,7 @@ pub fn later_closings() -> Vec<EventKind> {
         stop_running: true,
         compensate: false,
         stop_by: Some(at(90)),
+        operation: None,
     }]
 }
 

@@ -22,6 +22,7 @@ pub mod definitions;
 pub mod fixtures;
 pub mod idempotency;
 pub mod mark;
+pub mod operations;
 pub mod reopen;
 pub mod retain;
 pub mod runs;
@@ -66,6 +67,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
     definitions::all(backend).await;
     idempotency::all(backend).await;
     mark::all(backend).await;
+    operations::all(backend).await;
     reopen::all(backend).await;
     retain::all(backend).await;
     runs::all(backend).await;
@@ -77,7 +79,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
 #[macro_export]
 macro_rules! archive_tests {
     ($backend:expr) => {
-        $crate::archive_tests!($backend; api_keys append approvals cache dead_letters definitions idempotency mark reopen retain runs schedules workflows);
+        $crate::archive_tests!($backend; api_keys append approvals cache dead_letters definitions idempotency mark operations reopen retain runs schedules workflows);
     };
     ($backend:expr; $($group:ident)*) => {
         $(

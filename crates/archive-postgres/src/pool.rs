@@ -51,6 +51,15 @@ impl Pool {
         self.connections.get().await.map_err(|e| no_connection(&self.target, &e))
     }
 
+    /// A connection that was not lost while it was idle.
+    pub(crate) async fn take_answering(&self) -> Result<Object, StoreError> {
+        let connection = self.take().await?;
+        match connection.batch_execute("").await {
+            Ok(()) => Ok(connection),
+            Err(_) => self.take().await,
+        }
+    }
+
     /// A question.
     pub(crate) async fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
         let rows = match self.ask(sql, params).await {

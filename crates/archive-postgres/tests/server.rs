@@ -55,7 +55,7 @@ async fn a_schema_of_a_newer_version_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_event_is_named() {
+async fn a_changed_event_does_not_match_its_checksum() {
     let target = somewhere();
     let archive = open(&target).await;
     let mut history = History::of(run_id(0));

@@ -6,6 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 use switchyard_api::{Problem, ProblemPlace};
+use switchyard_core::OperationId;
 use switchyard_core::run::Refusal;
 use switchyard_lang::{Diagnostic, Diagnostics};
 use switchyard_runtime::EngineError;
@@ -64,6 +65,20 @@ impl Failure {
 
     pub(crate) fn store(message: impl ToString) -> Self {
         Self::new(Exit::Store, message)
+    }
+
+    /// A change that may have been made.
+    fn outcome_unknown(operation: &OperationId, why: impl std::fmt::Display) -> Self {
+        Self::store(format!("it is not known whether it was done: {why}")).hint(format!(
+            "repeat the command with --operation-id {operation}: it is done once, however often you do"
+        ))
+    }
+
+    fn sentence(&self) -> &str {
+        match &self.words {
+            Words::Sentence { message, .. } => message,
+            Words::None | Words::Problems { .. } => "",
+        }
     }
 
     /// Whether it is the data folder that failed.
@@ -150,7 +165,8 @@ impl From<EngineError> for Failure {
             EngineError::Invalid(diagnostics) => Self::invalid("the request", diagnostics, None),
             EngineError::UnknownRun(_) => Self::usage(error).hint(UNKNOWN_RUN),
             EngineError::ConcurrencyKey(_) | EngineError::BadRequest(_) => Self::usage(error),
-            EngineError::OutcomeUnknown { .. } | EngineError::Damaged(_) => Self::store(error),
+            EngineError::Damaged(_) => Self::store(error),
+            EngineError::OutcomeUnknown { operation, why } => Self::outcome_unknown(&operation, why),
         }
     }
 }
@@ -160,6 +176,9 @@ impl From<switchyard_client::Error> for Failure {
         use switchyard_client::Error as E;
         match error {
             E::Refused(problem) => (*problem).into(),
+            E::OutcomeUnknown { operation, source } => {
+                Self::outcome_unknown(&operation, Self::from(*source).sentence())
+            }
             E::Address(_) | E::Key => Self::usage(error),
             E::Unreachable { source, .. } if source.is_timeout() => {
                 Self::store("the server does not answer in time")

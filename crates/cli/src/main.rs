@@ -6,6 +6,7 @@
 //! - [`escape`]: control characters of users, made visible
 //! - [`serving`], [`station`]: what `up`, `api` and `worker` stand on and do
 //! - [`place`]: where commands act, a server or a data folder; [`store`]: opening the folder
+//! - [`operation`]: repeating a change whose outcome is not known
 //! - [`flags`], [`settings`]: what is set; [`logging`], [`observe`]: who is told what happens
 
 mod cli;
@@ -17,6 +18,7 @@ mod flags;
 mod input;
 mod logging;
 mod observe;
+mod operation;
 mod output;
 mod place;
 mod progress;

@@ -11,19 +11,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use switchyard_api::{
-    Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt,
-    RunPage, RunView, ScheduleView, WorkflowRecord,
+    ApiKeyView, Approval, Backfilled, DeadLetterView, Event, Forked, KeyText, PatchReport, PatchView,
+    QueuesView, Redriven, RunAt, RunPage, RunView, ScheduleView, WorkflowRecord,
 };
 use switchyard_core::run::{Concurrency, Decision};
 use switchyard_core::schedule::{CatchUp, Overlap};
-use switchyard_core::{ApprovalId, PatchId, RunId, Timestamp};
+use switchyard_core::{ApprovalId, OperationId, PatchId, RunId, Timestamp};
 use switchyard_lang::{PatchOp, Program};
+use switchyard_runtime::PurgeRequest;
 use switchyard_store::RunFilter;
 use tokio::sync::watch;
 
 use crate::errors::Failure;
 
-pub(crate) use find::find;
+pub(crate) use find::{NO_SERVER, find, rank};
+pub(crate) use folder::{create_key, revoke_key};
 
 /// Everything that commands do with runs. Dropped without [`Place::leave`] it loses nothing either.
 #[async_trait]
@@ -83,7 +85,15 @@ pub(crate) trait Place: Send + Sync {
 
     async fn redrive(&self, id: &str) -> Result<Redriven, Failure>;
     /// How many were removed.
-    async fn purge(&self, which: &Letters) -> Result<usize, Failure>;
+    async fn purge(&self, which: &PurgeRequest) -> Result<usize, Failure>;
+
+    /// Every API key that was ever made, oldest first.
+    async fn keys(&self) -> Result<Vec<ApiKeyView>, Failure>;
+    async fn create_key(&self, name: &str) -> Result<MadeKey, Failure>;
+    async fn revoke_key(&self, id: &str) -> Result<(), Failure>;
+
+    /// The next change has this id, instead of one of its own.
+    fn repeat(&mut self, operation: OperationId);
 
     /// Makes ready for work in this process, where that is what carries runs on. What is there goes on as well.
     async fn open(&mut self, opening: Opening) -> Result<(), Failure>;
@@ -98,6 +108,14 @@ pub(crate) trait Place: Send + Sync {
     fn is_worked_at(&self) -> bool;
     /// A command as it has to be typed to act here.
     fn command(&self, words: &str) -> String;
+}
+
+/// A key that was made.
+#[derive(Clone, Debug)]
+pub(crate) struct MadeKey {
+    pub(crate) record: ApiKeyView,
+    /// None if an earlier command with the same operation id made it: the text is kept nowhere.
+    pub(crate) text: Option<KeyText>,
 }
 
 /// News of a run. May be dropped while it waits: nothing is lost by that.
@@ -154,14 +172,6 @@ pub(crate) struct Patch {
     pub(crate) author: String,
     pub(crate) reason: String,
     pub(crate) dry_run: bool,
-}
-
-/// Dead letters that are to go.
-#[derive(Clone, Debug)]
-pub(crate) enum Letters {
-    One(String),
-    OlderThan(Duration),
-    All,
 }
 
 #[derive(Clone, Debug)]

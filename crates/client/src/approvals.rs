@@ -6,7 +6,6 @@ use switchyard_core::run::Decision;
 use switchyard_core::{ApprovalId, RunId};
 
 use crate::request::list;
-use crate::retry::Repeat;
 use crate::{Client, Error};
 
 impl Client {
@@ -36,6 +35,6 @@ impl Client {
             Decision::Rejected => "reject",
         };
         let body = json!({ "by": by, "comment": comment });
-        self.post(&["v1", "approvals", approval.as_str(), verb], &body, Repeat::Harmful).await
+        self.change(&["v1", "approvals", approval.as_str(), verb], &body).await
     }
 }

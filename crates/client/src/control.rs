@@ -6,7 +6,6 @@ use switchyard_api::{Forked, RunAt};
 use switchyard_core::RunId;
 use switchyard_lang::PatchOp;
 
-use crate::retry::Repeat;
 use crate::{Client, Error};
 
 /// Where to fork from, and what to change.
@@ -53,15 +52,15 @@ impl Client {
     /// Gives a run news by name, for a `wait` node.
     pub async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Error> {
         let path = ["v1", "runs", &run.to_string(), "signals", name];
-        self.post(&path, &json!({ "payload": payload }), Repeat::Harmful).await
+        self.change(&path, &json!({ "payload": payload })).await
     }
 
     /// Starts a new run from a node of an old one.
     pub async fn fork(&self, run: RunId, fork: &Fork) -> Result<Forked, Error> {
-        self.post(&["v1", "runs", &run.to_string(), "fork"], fork, Repeat::Harmful).await
+        self.change(&["v1", "runs", &run.to_string(), "fork"], fork).await
     }
 
     async fn command(&self, run: RunId, verb: &str, body: &Value) -> Result<RunAt, Error> {
-        self.post(&["v1", "runs", &run.to_string(), verb], body, Repeat::Harmful).await
+        self.change(&["v1", "runs", &run.to_string(), verb], body).await
     }
 }

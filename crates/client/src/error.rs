@@ -1,6 +1,7 @@
 //! What can go wrong between a program and a server.
 
 use switchyard_api::Problem;
+use switchyard_core::OperationId;
 
 /// Why a server did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,16 @@ pub enum Error {
     #[error("{}", .0.detail)]
     Refused(Box<Problem>),
 
+    /// A change was asked for, and it is not known whether it was made. Asked for again with the same id
+    /// ([`Client::with_operation_id`](crate::Client::with_operation_id)) it is made once at most.
+    #[error("it is not known whether it was done")]
+    OutcomeUnknown {
+        /// The id that it was asked for with.
+        operation: OperationId,
+        /// What was tried last.
+        source: Box<Error>,
+    },
+
     /// An answer, but not one of this API.
     #[error("{address} does not answer as a Switchyard server: {what}")]
     Strange {
@@ -46,6 +57,7 @@ impl Error {
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) => Some(problem),
+            Self::OutcomeUnknown { source, .. } => source.problem(),
             _ => None,
         }
     }
@@ -57,6 +69,10 @@ impl Error {
 
     /// Whether there was no answer at all.
     pub fn is_unreachable(&self) -> bool {
-        matches!(self, Self::Unreachable { .. })
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::OutcomeUnknown { source, .. } => source.is_unreachable(),
+            _ => false,
+        }
     }
 }

@@ -16,8 +16,10 @@
 //! # }
 //! ```
 //!
-//! A request that can do no harm twice is repeated while the server does not answer, with growing pauses; one that
-//! could is repeated only where it is certain that nothing has happened. Failures that the server explains are an
+//! A request is repeated while the server does not answer, with growing pauses. Every change carries an id of its own,
+//! so the server makes it once however often it is asked; where the outcome stays unknown, [`Error::OutcomeUnknown`] names
+//! the id, and [`Client::with_operation_id`] repeats the change under it. Only claims and chunks of a worker have none:
+//! they are repeated where it is certain that nothing has happened. Failures that the server explains are an
 //! [`Error::Refused`] with its [`Problem`]: a stable code, a sentence, a hint.
 //!
 //! This crate never reads the environment (its HTTP client honours the usual proxy variables, except for addresses
@@ -29,6 +31,7 @@ mod approvals;
 mod control;
 mod error;
 mod events;
+mod keys;
 mod patches;
 mod queues;
 mod request;
@@ -43,6 +46,7 @@ mod workflows;
 pub use control::Fork;
 pub use error::Error;
 pub use events::Events;
+pub use keys::NewKey;
 pub use patches::Patch;
 pub use request::{Client, ClientBuilder};
 pub use runs::{EventPage, RunsQuery, Submission};
@@ -51,3 +55,4 @@ pub use tasks::{ClaimTasks, TaskFailure};
 
 pub use switchyard_api as documents;
 pub use switchyard_api::Problem;
+pub use switchyard_core::OperationId;

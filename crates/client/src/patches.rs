@@ -7,7 +7,6 @@ use switchyard_core::{PatchId, RunId};
 use switchyard_lang::PatchOp;
 
 use crate::request::list;
-use crate::retry::Repeat;
 use crate::{Client, Error};
 
 /// A change to the graph of a run.
@@ -36,7 +35,7 @@ impl Client {
 
     /// Changes the graph of a run, or says what that would change.
     pub async fn patch(&self, run: RunId, patch: &Patch) -> Result<PatchReport, Error> {
-        self.post(&["v1", "runs", &run.to_string(), "patches"], patch, repeat(patch.dry_run)).await
+        self.change(&["v1", "runs", &run.to_string(), "patches"], patch).await
     }
 
     /// Takes a patch back, as long as nothing that it touched has started.
@@ -48,10 +47,6 @@ impl Client {
         dry_run: bool,
     ) -> Result<PatchReport, Error> {
         let path = ["v1", "runs", &run.to_string(), "patches", patch.as_str(), "undo"];
-        self.post(&path, &json!({ "by": by, "dry_run": dry_run }), repeat(dry_run)).await
+        self.change(&path, &json!({ "by": by, "dry_run": dry_run })).await
     }
-}
-
-fn repeat(dry_run: bool) -> Repeat {
-    if dry_run { Repeat::Harmless } else { Repeat::Harmful }
 }

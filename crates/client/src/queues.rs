@@ -9,7 +9,6 @@ use switchyard_api::{DeadLetterView, QueuesView, Redriven};
 use switchyard_lang::duration::HumanDuration;
 
 use crate::request::list;
-use crate::retry::Repeat;
 use crate::{Client, Error};
 
 #[derive(Deserialize)]
@@ -36,13 +35,13 @@ impl Client {
 
     /// Sends a dead letter once more.
     pub async fn redrive(&self, id: &str, by: &str) -> Result<Redriven, Error> {
-        self.post(&["v1", "dead-letters", id, "redrive"], &json!({ "by": by }), Repeat::Harmful).await
+        self.change(&["v1", "dead-letters", id, "redrive"], &json!({ "by": by })).await
     }
 
     /// Removes a dead letter.
     pub async fn remove_dead_letter(&self, id: &str) -> Result<(), Error> {
         let request = self.request(Method::DELETE, &["v1", "dead-letters", id]);
-        self.send_for_answer(request, Repeat::Harmful).await.map(drop)
+        self.send_change(request).await.map(drop)
     }
 
     /// Removes dead letters that have lain there for longer, or all of them. How many.
@@ -51,7 +50,7 @@ impl Client {
             Some(age) => json!({ "older_than": HumanDuration(age).to_string() }),
             None => json!({ "all": true }),
         };
-        let purged: Purged = self.post(&["v1", "dead-letters", "purge"], &body, Repeat::Harmful).await?;
+        let purged: Purged = self.change(&["v1", "dead-letters", "purge"], &body).await?;
         Ok(purged.purged)
     }
 }

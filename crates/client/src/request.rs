@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchyard_api::Problem;
+use switchyard_core::OperationId;
 
 use crate::Error;
 use crate::retry::{Backoff, Repeat};
@@ -22,12 +23,16 @@ const REQUEST_WAIT_MAX: Duration = Duration::from_secs(130);
 
 const TRIES_DEFAULT: u32 = 5;
 
+/// The header that carries an operation id.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
 /// A client of one server. Cloning is cheap; clones share connections.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) http: reqwest::Client,
     pub(crate) base: Url,
     tries: u32,
+    operation: Option<OperationId>,
 }
 
 impl std::fmt::Debug for Client {
@@ -85,7 +90,7 @@ impl ClientBuilder {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(Error::Setup)?;
-        Ok(Client { http, base, tries: self.tries })
+        Ok(Client { http, base, tries: self.tries, operation: None })
     }
 
     fn headers(&self) -> Result<HeaderMap, Error> {
@@ -119,6 +124,12 @@ impl Client {
             tries: TRIES_DEFAULT,
             connect_wait: CONNECT_WAIT_MAX,
         }
+    }
+
+    /// The same client for one change under an id that was chosen before: to repeat one whose outcome is not known
+    /// ([`Error::OutcomeUnknown`]). Without this, every change has an id of its own.
+    pub fn with_operation_id(&self, id: OperationId) -> Self {
+        Self { operation: Some(id), ..self.clone() }
     }
 
     /// Where the server is.
@@ -155,6 +166,7 @@ impl Client {
         self.send(request, Repeat::Harmless).await
     }
 
+    /// A request that changes nothing, or what its body says happens once.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -163,6 +175,38 @@ impl Client {
     ) -> Result<T, Error> {
         let request = self.request(Method::POST, path).json(body);
         self.send(request, repeat).await
+    }
+
+    /// Asks for a change, and reads the answer.
+    pub(crate) async fn change<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Error> {
+        self.read(&self.send_change(self.request(Method::POST, path).json(body)).await?.1)
+    }
+
+    /// Asks for a change under an id, which makes it safe to ask again until its outcome is known.
+    pub(crate) async fn send_change(&self, request: RequestBuilder) -> Result<(StatusCode, Bytes), Error> {
+        self.send_as(request, self.operation_id()).await
+    }
+
+    /// The id of the next change.
+    pub(crate) fn operation_id(&self) -> OperationId {
+        self.operation.clone().unwrap_or_else(|| OperationId::drawn(rand::random()))
+    }
+
+    pub(crate) async fn send_as(
+        &self,
+        request: RequestBuilder,
+        operation: OperationId,
+    ) -> Result<(StatusCode, Bytes), Error> {
+        let request = request.header(IDEMPOTENCY_KEY, operation.as_str());
+        let (answer, unknown) = self.send_until_answered(request, Repeat::Harmless).await;
+        match self.checked(answer) {
+            Err(source) if unknown => Err(Error::OutcomeUnknown { operation, source: Box::new(source) }),
+            checked => checked,
+        }
     }
 
     /// Sends a request until it is answered with anything but "not now", and reads the answer.
@@ -179,29 +223,38 @@ impl Client {
         request: RequestBuilder,
         repeat: Repeat,
     ) -> Result<(StatusCode, Bytes), Error> {
+        let (answer, _) = self.send_until_answered(request, repeat).await;
+        self.checked(answer)
+    }
+
+    /// The last answer, and whether it is still unknown what an earlier try did.
+    async fn send_until_answered(&self, request: RequestBuilder, repeat: Repeat) -> (Answer, bool) {
         let request = request.timeout(REQUEST_WAIT_MAX);
         let mut backoff = Backoff::default();
-        let mut tried = 1;
+        let (mut tried, mut unknown) = (1, false);
         loop {
             // Bodies are in memory: a request can always be copied.
-            let Some(copy) = request.try_clone() else { return self.checked(whole(request).await) };
-            let answer = whole(copy).await;
-            let again = match &answer {
-                Ok((status, _)) => may_pass(*status, repeat),
-                Err(error) => error.is_connect() || repeat == Repeat::Harmless,
+            let (copy, last) = match request.try_clone() {
+                Some(copy) => (copy, tried >= self.tries),
+                None => return (whole(request).await, true),
             };
-            if !again || tried >= self.tries {
-                return self.checked(answer);
+            let answer = whole(copy).await;
+            let told = Told::by(&answer);
+            unknown |= told == Told::Nothing;
+            let again = match told {
+                Told::Answer => return (answer, false),
+                Told::NotDone => true,
+                Told::Nothing => repeat == Repeat::Harmless,
+            };
+            if !again || last {
+                return (answer, unknown);
             }
             tried += 1;
             tokio::time::sleep(backoff.pause()).await;
         }
     }
 
-    pub(crate) fn checked(
-        &self,
-        answer: Result<(StatusCode, Bytes), reqwest::Error>,
-    ) -> Result<(StatusCode, Bytes), Error> {
+    pub(crate) fn checked(&self, answer: Answer) -> Result<(StatusCode, Bytes), Error> {
         match answer.map_err(|source| self.unreachable(source))? {
             answer if answer.0.is_success() => Ok(answer),
             (status, bytes) => Err(self.problem(status, &bytes)),
@@ -233,19 +286,45 @@ impl Client {
     }
 }
 
+pub(crate) type Answer = Result<(StatusCode, Bytes), reqwest::Error>;
+
 /// An answer to its last byte: a connection may break in the middle of one.
-pub(crate) async fn whole(request: RequestBuilder) -> Result<(StatusCode, Bytes), reqwest::Error> {
+pub(crate) async fn whole(request: RequestBuilder) -> Answer {
     let response = request.send().await?;
     Ok((response.status(), response.bytes().await?))
 }
 
-/// A store that does not answer has changed nothing; a gateway may have passed the request on.
-fn may_pass(status: StatusCode, repeat: Repeat) -> bool {
-    match status {
-        StatusCode::SERVICE_UNAVAILABLE => true,
-        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => repeat == Repeat::Harmless,
-        _ => false,
+/// What an answer tells about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// What it came to.
+    Answer,
+    /// That nothing was done this time, which may pass.
+    NotDone,
+    /// Nothing: it may have been done.
+    Nothing,
+}
+
+impl Told {
+    fn by(answer: &Answer) -> Self {
+        match answer {
+            Err(error) if error.is_connect() => Self::NotDone,
+            // It was sent, and the connection broke or no answer came.
+            Err(_) => Self::Nothing,
+            Ok((StatusCode::SERVICE_UNAVAILABLE, body)) if says_not_done(body) => Self::NotDone,
+            // A gateway may have passed the request on.
+            Ok((
+                StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT,
+                _,
+            )) => Self::Nothing,
+            Ok(_) => Self::Answer,
+        }
     }
+}
+
+/// Whether a server that could not be asked says for certain that it did nothing.
+fn says_not_done(body: &[u8]) -> bool {
+    serde_json::from_slice::<Problem>(body).is_ok_and(|problem| problem.code == "store_unavailable")
 }
 
 /// An answer that is a list under one name.

@@ -9,7 +9,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// What making a request twice would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// Nothing more than making it once.
+    /// Nothing more than making it once: it asks, or its id makes the server carry it out once.
     Harmless,
     /// Something else: it is repeated only where nothing can have happened.
     Harmful,

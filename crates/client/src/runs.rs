@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use switchyard_api::{Event, RunAt, RunPage, RunView};
-use switchyard_core::RunId;
 use switchyard_core::run::RunStatus;
+use switchyard_core::{OperationId, RunId};
 use switchyard_lang::duration::HumanDuration;
 
 use crate::retry::Repeat;
@@ -48,7 +48,7 @@ impl Submission {
         self.with("version", version)
     }
 
-    /// The same key with the same workflow and input is the same run. It also makes submitting safe to repeat.
+    /// The same key with the same workflow and input is the same run. Without one, every submission is a run of its own.
     pub fn idempotency_key(self, key: &str) -> Self {
         self.with("idempotency_key", key)
     }
@@ -105,10 +105,15 @@ impl Client {
     /// The same, and whether the idempotency key was used before, for this run. Where a try whose answer was lost
     /// has counted, that is so as well.
     pub async fn submit_once(&self, submission: &Submission) -> Result<(RunAt, bool), Error> {
-        let keyed = submission.body.contains_key("idempotency_key");
-        let repeat = if keyed { Repeat::Harmless } else { Repeat::Harmful };
         let request = self.request(reqwest::Method::POST, &["v1", "runs"]).json(&submission.body);
-        let (status, bytes) = self.send_for_answer(request, repeat).await?;
+        let (status, bytes) = match submission.body.get("idempotency_key").and_then(Value::as_str) {
+            None => self.send_change(request).await?,
+            Some(key) => match OperationId::new(key) {
+                Ok(key) => self.send_as(request, key).await?,
+                // Not every key can be a header.
+                Err(_) => self.send_for_answer(request, Repeat::Harmless).await?,
+            },
+        };
         Ok((self.read(&bytes)?, status == reqwest::StatusCode::OK))
     }
 

@@ -11,7 +11,6 @@ use switchyard_core::schedule::{CatchUp, Overlap};
 use switchyard_lang::duration::HumanDuration;
 
 use crate::request::list;
-use crate::retry::Repeat;
 use crate::{Client, Error};
 
 /// When to start what.
@@ -58,24 +57,24 @@ impl Client {
     /// Keeps a schedule under this name, instead of the one that had it.
     pub async fn put_schedule(&self, name: &str, schedule: &NewSchedule) -> Result<ScheduleView, Error> {
         let request = self.request(Method::PUT, &["v1", "schedules", name]).json(schedule);
-        self.send(request, Repeat::Harmless).await
+        self.read(&self.send_change(request).await?.1)
     }
 
     /// Pauses a schedule, or takes that back.
     pub async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Error> {
         let verb = if paused { "pause" } else { "resume" };
-        self.post(&["v1", "schedules", name, verb], &json!({}), Repeat::Harmless).await
+        self.change(&["v1", "schedules", name, verb], &json!({})).await
     }
 
     /// Removes a schedule; runs that it started go on.
     pub async fn remove_schedule(&self, name: &str) -> Result<(), Error> {
         let request = self.request(Method::DELETE, &["v1", "schedules", name]);
-        self.send_for_answer(request, Repeat::Harmful).await.map(drop)
+        self.send_change(request).await.map(drop)
     }
 
     /// Starts the ticks of a span of time that were not started.
     pub async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Error> {
         let body = json!({ "from": from.to_string(), "until": until.to_string() });
-        self.post(&["v1", "schedules", name, "backfill"], &body, Repeat::Harmless).await
+        self.change(&["v1", "schedules", name, "backfill"], &body).await
     }
 }

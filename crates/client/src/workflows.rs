@@ -4,7 +4,6 @@ use serde_json::Value;
 use switchyard_api::{WorkflowRecord, WorkflowView};
 
 use crate::request::list;
-use crate::retry::Repeat;
 use crate::{Client, Error};
 
 impl Client {
@@ -22,6 +21,6 @@ impl Client {
 
     /// Keeps a definition under its name: a new version, unless the newest is the same already.
     pub async fn register_workflow(&self, definition: &Value) -> Result<WorkflowRecord, Error> {
-        self.post(&["v1", "workflows"], definition, Repeat::Harmless).await
+        self.change(&["v1", "workflows"], definition).await
     }
 }

@@ -30,6 +30,11 @@ impl RunId {
     pub fn partition(self) -> u16 {
         self.0 as u16
     }
+
+    /// When the id was drawn.
+    pub fn at(self) -> Timestamp {
+        Timestamp::from_millis((self.0 >> 80) as i64)
+    }
 }
 
 impl fmt::Display for RunId {
@@ -261,7 +266,7 @@ mod tests {
         fn run_ids_survive_text(random: u64, at in 0i64..(1 << 47), partition: u16) {
             let id = RunId::new(Timestamp::from_millis(at), random, partition);
             prop_assert_eq!(id.to_string().parse::<RunId>().unwrap(), id);
-            prop_assert_eq!(id.partition(), partition);
+            prop_assert_eq!((id.partition(), id.at().as_millis()), (partition, at));
         }
 
         #[test]

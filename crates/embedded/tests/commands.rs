@@ -13,8 +13,8 @@ use switchyard_core::RunId;
 use switchyard_core::run::RunStatus;
 use switchyard_embedded::{Embedded, Options};
 use switchyard_lang::Program;
-use switchyard_runtime::Submission;
 use switchyard_runtime::kinds::{Commands, NodeSettings};
+use switchyard_runtime::{Submission, ids};
 use tokio::sync::oneshot;
 
 /// Longer than anything here takes: a test that gets stuck says so instead of hanging.
@@ -80,7 +80,7 @@ async fn nothing_is_left(commands: Commands, wipe: &str, ending: Ending) {
     let run = start(&yard, &fifo, wipe, ending).await;
     if ending == Ending::Cancel {
         assert_eq!(grandchild.started.await.unwrap(), "started\n", "{what}");
-        yard.engine().cancel(run, "ada", "enough", false).await.unwrap();
+        yard.engine().cancel(run, &ids::operation_id(), "ada", "enough", false, false).await.unwrap();
     }
     let ended = tokio::time::timeout(PATIENCE, yard.engine().wait_for_end(run)).await;
     ended.unwrap_or_else(|_| panic!("the run does not end: {what}")).unwrap();

@@ -41,11 +41,16 @@ impl Catalog {
         if self.programs.lock().contains_key(&program.hash) {
             return Ok(());
         }
-        self.archive.put_definition(program.hash, program.canonical.clone()).await?;
-        self.hot.learn(program.ir.clone()).await?;
-        self.hot.keep_definition(program.hash, &program.canonical).await?;
+        // Kept by its hash, a definition is no change to anything: an answer that was lost leaves nothing unknown.
+        self.make_known(&program).await.map_err(StoreError::not_applied)?;
         self.keep(program);
         Ok(())
+    }
+
+    async fn make_known(&self, program: &Program) -> Result<(), StoreError> {
+        self.archive.put_definition(program.hash, program.canonical.clone()).await?;
+        self.hot.learn(program.ir.clone()).await?;
+        self.hot.keep_definition(program.hash, &program.canonical).await
     }
 
     fn keep(&self, program: Arc<Program>) {
@@ -69,8 +74,8 @@ impl Catalog {
         let program =
             Program::from_canonical(&canonical).map_err(|problems| CatalogError::Stale { hash, problems })?;
         let program = Arc::new(program);
-        self.hot.learn(program.ir.clone()).await?;
-        self.hot.keep_definition(hash, &program.canonical).await?;
+        self.hot.learn(program.ir.clone()).await.map_err(StoreError::not_applied)?;
+        self.hot.keep_definition(hash, &program.canonical).await.map_err(StoreError::not_applied)?;
         self.keep(program.clone());
         Ok(program)
     }
@@ -78,7 +83,7 @@ impl Catalog {
     /// From the archive, or from the hot store while that is away: what is in flight goes on meanwhile.
     async fn stored(&self, hash: Hash) -> Result<Option<Arc<str>>, StoreError> {
         match self.archive.definition(hash).await {
-            Err(error @ StoreError::Unavailable(_)) => match self.hot.kept_definition(hash).await {
+            Err(error) if error.is_outage() => match self.hot.kept_definition(hash).await {
                 Ok(Some(kept)) => Ok(Some(kept)),
                 _ => Err(error),
             },

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchyard_core::Hash;
-use switchyard_store::{ApiKeyRecord, Archive, Clock, StoreError};
+use serde::Serialize;
+use switchyard_api::{DrawnKey, KeyText};
+use switchyard_core::{Hash, OperationId};
+use switchyard_store::{ApiKeyRecord, Archive, Clock, Mutation, OperationRequest, StoreError};
 use tokio::time::Instant;
 
-const PREFIX: &str = "swk_";
+use crate::EngineError;
+use crate::engine::mutate;
 
 /// What is remembered of a key is looked up again after this time: another process may have revoked it.
 const REMEMBERED_FOR: Duration = Duration::from_secs(1);
@@ -21,16 +24,12 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(1);
 /// what runs. A key that is revoked meanwhile can be used that much longer.
 const REMEMBERED_IN_OUTAGE: Duration = Duration::from_secs(300);
 
-/// A key that was just made. Its text is shown once and kept nowhere.
+/// A key that was made.
+#[derive(Debug)]
 pub struct NewApiKey {
     pub record: ApiKeyRecord,
-    pub text: String,
-}
-
-impl std::fmt::Debug for NewApiKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewApiKey").field("record", &self.record).finish_non_exhaustive()
-    }
+    /// Its text, if it was drawn here and just now: it is shown once and kept nowhere.
+    pub text: Option<KeyText>,
 }
 
 /// The keys of one archive.
@@ -74,6 +73,11 @@ impl Look {
         self.asked_at.elapsed() < REMEMBERED_FOR
     }
 
+    /// Whether the archive did not answer a moment ago: it is not asked again by every request.
+    fn is_awaited(self) -> bool {
+        self.asked_at > self.answered_at && self.is_fresh()
+    }
+
     /// Asked in vain. None if too much time has passed since the answer.
     fn in_vain(self) -> Option<Self> {
         let counts = self.answered_at.elapsed() < REMEMBERED_IN_OUTAGE;
@@ -86,21 +90,51 @@ impl ApiKeys {
         Self { archive, clock, seen: Mutex::default() }
     }
 
-    /// Durable, and valid, when this returns.
-    pub async fn create(&self, name: &str) -> Result<NewApiKey, StoreError> {
-        let id = format!("{:016x}", rand::random::<u64>());
-        let secret: String = rand::random::<[u8; 32]>().iter().map(|byte| format!("{byte:02x}")).collect();
+    /// Makes a key: one that its holder has drawn, or one that is drawn here. Durable, and valid, when this returns. A
+    /// repetition with the same operation id answers the key that was made the first time.
+    pub async fn create(
+        &self,
+        operation: &OperationId,
+        name: &str,
+        drawn: Option<DrawnKey>,
+    ) -> Result<NewApiKey, EngineError> {
+        let request = self.asks(operation, "create_key", &(name, &drawn))?;
+        let (text, drawn) = match drawn {
+            Some(drawn) => (None, drawn),
+            None => {
+                let text = KeyText::drawn(rand::random(), rand::random());
+                let drawn = DrawnKey::from(&text);
+                (Some(text), drawn)
+            }
+        };
         let record = ApiKeyRecord {
+            id: drawn.id.clone(),
             name: name.to_owned(),
-            digest: Hash::of(secret.as_bytes()),
+            digest: drawn.digest,
             created_at: self.clock.now(),
             revoked_at: None,
-            id,
         };
-        self.archive.put_api_key(record.clone()).await?;
+        let put = || async { Ok(Mutation::PutApiKey(Box::new(record.clone()))) };
+        let made = mutate(&*self.archive, &request, put).await?.api_key()?;
         self.seen.lock().any = true;
-        let text = format!("{PREFIX}{}_{secret}", record.id);
-        Ok(NewApiKey { record, text })
+        if made == record.id && text.is_some() {
+            return Ok(NewApiKey { record, text });
+        }
+        let kept = self.archive.api_key(&made).await?.ok_or_else(|| StoreError::unknown("api key", &made))?;
+        if made == drawn.id && kept.digest != drawn.digest {
+            return Err(EngineError::BadRequest(format!("there is another key with the id `{made}`")));
+        }
+        Ok(NewApiKey { record: kept, text: None })
+    }
+
+    fn asks(
+        &self,
+        operation: &OperationId,
+        kind: &str,
+        asked: &impl Serialize,
+    ) -> Result<OperationRequest, EngineError> {
+        let request = OperationRequest::new(operation.clone(), kind, asked, self.clock.now());
+        Ok(request.map_err(|error| StoreError::Corrupt(error.to_string()))?)
     }
 
     /// Every key that was ever made, oldest first.
@@ -109,28 +143,33 @@ impl ApiKeys {
     }
 
     /// It lets nobody in any more. Whether it did until now; an error if there is no such key.
-    pub async fn revoke(&self, id: &str) -> Result<bool, StoreError> {
-        let revoked = self.archive.revoke_api_key(id, self.clock.now()).await?;
+    pub async fn revoke(&self, operation: &OperationId, id: &str) -> Result<bool, EngineError> {
+        let request = self.asks(operation, "revoke_key", &id)?;
+        let revoke = || async { Ok(Mutation::RevokeApiKey { id: id.to_owned(), at: self.clock.now() }) };
+        let revoked = mutate(&*self.archive, &request, revoke).await?.changed()?;
         self.seen.lock().keys.remove(id);
         if !revoked && self.archive.api_key(id).await?.is_none() {
-            return Err(StoreError::unknown("api key", id));
+            return Err(StoreError::unknown("api key", id).into());
         }
         Ok(revoked)
     }
 
     /// Whether a key was ever made. Revoking the last one does not open the doors again.
+    ///
+    /// As long as there is none the archive is asked every time: the first key counts for the next request, whichever
+    /// process made it. Only while the archive does not answer, what it said last counts for a while.
     pub async fn any(&self) -> Result<bool, StoreError> {
         {
             let seen = self.seen.lock();
-            if seen.any || seen.none.is_some_and(Look::is_fresh) {
+            if seen.any || seen.none.is_some_and(Look::is_awaited) {
                 return Ok(seen.any);
             }
         }
-        let answer = self.archive.api_keys().await;
+        let answer = self.archive.any_api_key().await;
         let mut seen = self.seen.lock();
         match answer {
-            Ok(keys) => {
-                seen.any |= !keys.is_empty();
+            Ok(any) => {
+                seen.any |= any;
                 seen.none = Some(Look::now());
             }
             Err(error) => {
@@ -148,11 +187,9 @@ impl ApiKeys {
 
     /// The key that this is the text of, if it is one and is not revoked.
     pub async fn check(&self, text: &str) -> Result<Option<Arc<ApiKeyRecord>>, StoreError> {
-        let Some((id, secret)) = text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')) else {
-            return Ok(None);
-        };
-        let Some(record) = self.find(id).await? else { return Ok(None) };
-        let fits = same(&record.digest, &Hash::of(secret.as_bytes()));
+        let Some(text) = KeyText::parse(text) else { return Ok(None) };
+        let Some(record) = self.find(text.id()).await? else { return Ok(None) };
+        let fits = same(&record.digest, &text.digest());
         Ok((fits && record.revoked_at.is_none()).then_some(record))
     }
 

@@ -25,8 +25,8 @@ pub mod worker;
 
 pub use catalog::Catalog;
 pub use engine::{
-    Audit, Engine, EngineError, Follow, Fork, Forked, History, Pass, PatchRequest, Recovered, Retained,
-    Submission,
+    Audit, Engine, EngineError, Follow, Fork, Forked, History, Pass, PatchRequest, PurgeRequest, Recovered,
+    Retained, Submission,
 };
 pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};
 pub use keys::{ApiKeys, NewApiKey};

@@ -19,6 +19,9 @@ const RECLAIM_EVERY: Duration = Duration::from_secs(1);
 /// How often what is no longer kept is removed.
 const RETAIN_EVERY: Duration = Duration::from_secs(600);
 
+/// How often operations that are a day old are removed.
+const FORGET_OPERATIONS_EVERY: Duration = Duration::from_secs(3600);
+
 /// What a station does besides the duties that every store needs.
 #[derive(Debug, Default)]
 pub struct Post {
@@ -88,6 +91,11 @@ impl Station {
         duties.spawn(duties::keep_time(hot.clone(), clock.clone(), stop.clone()));
         duties.spawn(duties::keep_schedules(engine.clone(), stop.clone()));
         duties.spawn(duties::reclaim_forever(hot.clone(), clock, RECLAIM_EVERY, stop.clone()));
+        duties.spawn(duties::forget_operations_forever(
+            engine.clone(),
+            FORGET_OPERATIONS_EVERY,
+            stop.clone(),
+        ));
         if let Some(policy) = post.retention {
             duties.spawn(duties::retain_forever(engine.clone(), policy, RETAIN_EVERY, stop.clone()));
         }

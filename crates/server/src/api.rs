@@ -6,6 +6,7 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+use switchyard_core::OperationId;
 
 use crate::ServerState;
 use crate::access;
@@ -28,6 +29,7 @@ pub(crate) struct Operation {
     body: Option<Value>,
     answers: Map<String, Value>,
     problems: Vec<u16>,
+    keyless: bool,
 }
 
 impl Api {
@@ -49,6 +51,7 @@ impl Api {
             body: None,
             answers: Map::new(),
             problems: Vec::new(),
+            keyless: false,
         }
     }
 
@@ -85,6 +88,8 @@ impl Api {
     }
 
     fn route(&mut self, path: &str, method: &str, operation: Operation, handler: MethodRouter<ServerState>) {
+        let changes = method != "get" && !operation.keyless;
+        let operation = if changes { operation.named_by_its_caller() } else { operation };
         let described = operation.describe(path, &mut self.schemas);
         let methods = self.paths.entry(path).or_insert_with(|| json!({}));
         methods[method] = described;
@@ -152,6 +157,28 @@ impl Operation {
         let header = json!({"name": name, "in": "header", "required": false, "description": description, "schema": schema});
         self.parameters.push(header);
         self
+    }
+
+    /// It takes no `Idempotency-Key`: it changes nothing, or what it changes is told apart by a claim.
+    pub(crate) fn keyless(mut self) -> Self {
+        self.keyless = true;
+        self
+    }
+
+    fn named_by_its_caller(self) -> Self {
+        let schema = json!({
+            "type": "string",
+            "minLength": 1,
+            "maxLength": OperationId::CHARS_MAX,
+            "pattern": "^[!-~]([ -~]*[!-~])?$",
+        });
+        self.header(
+            "Idempotency-Key",
+            "An id of the caller's choice. The same request with the same id takes effect once, however often it is sent, \
+             and is answered what it came to; another request with it is refused",
+            schema,
+        )
+        .problems([400, 409])
     }
 
     /// A JSON body.
@@ -225,13 +252,21 @@ const PROBLEMS: [(u16, &str); 14] = [
     (404, "There is no such thing"),
     (406, "None of the accepted types can be answered"),
     (408, "The body took too long to arrive"),
-    (409, "The state of what it is about does not allow it; nothing has changed"),
+    (
+        409,
+        "The state of what it is about does not allow it, or its `Idempotency-Key` was used for another request; \
+           nothing has changed",
+    ),
     (413, "The body is too large"),
     (415, "The body is not JSON"),
     (422, "The body is JSON, but not valid: `problems` says where"),
     (426, "The address is that of a WebSocket, and the request asks for none"),
     (500, "A mistake of the server"),
-    (503, "The store does not answer; nothing has changed"),
+    (
+        503,
+        "The store does not answer. `store_unavailable`: the request changed nothing. `outcome_unknown`: whether it did \
+           is not known; `operation` is what to repeat it with",
+    ),
     (504, "It took too long"),
 ];
 

@@ -108,24 +108,39 @@ fn not_as_expected(error: &serde_json::Error) -> Problem {
     }
 }
 
-/// The id of a command: the caller's `Idempotency-Key`, or one that is drawn here.
-pub(crate) struct Operation(pub(crate) OperationId);
-
 /// The header that names a request, so that it takes effect once however often it is sent.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// What the caller says in `Idempotency-Key`, if it sends the header.
+pub(crate) struct IdempotencyKey(pub(crate) Option<OperationId>);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let invalid = |why: &dyn std::fmt::Display| {
+            Problem::bad_request("invalid_idempotency_key", format!("the header Idempotency-Key: {why}"))
+        };
+        let mut given = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
+        let Some(value) = given.next() else { return Ok(Self(None)) };
+        if given.next().is_some() {
+            return Err(invalid(&"it is there more than once"));
+        }
+        let text = value.to_str().unwrap_or_default();
+        OperationId::new(text).map(|id| Self(Some(id))).map_err(|error| invalid(&error))
+    }
+}
+
+/// The id of a change: the caller's `Idempotency-Key`, or one that is drawn here. Every route that changes something takes
+/// it and hands it to the engine.
+pub(crate) struct Operation(pub(crate) OperationId);
 
 impl<S: Send + Sync> FromRequestParts<S> for Operation {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let Some(given) = parts.headers.get(IDEMPOTENCY_KEY) else {
-            return Ok(Self(ids::operation_id()));
-        };
-        let invalid = |error| {
-            Problem::bad_request("invalid_idempotency_key", format!("the header Idempotency-Key: {error}"))
-        };
-        let text = given.to_str().unwrap_or_default();
-        OperationId::new(text).map(Self).map_err(invalid)
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let IdempotencyKey(given) = IdempotencyKey::from_request_parts(parts, state).await?;
+        Ok(Self(given.unwrap_or_else(ids::operation_id)))
     }
 }
 

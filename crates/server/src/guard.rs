@@ -60,7 +60,7 @@ async fn carry_through(mut request: Request, next: Next, request_max: Duration) 
         Ok(Ok(response)) => response,
         Ok(Err(panic)) => Problem::internal("internal", &panic).into_response(),
         Err(_) => Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "the request took too long")
-            .hint("it may still be carried out; look before you repeat it")
+            .hint("it may still be carried out; repeat it only with the `Idempotency-Key` that it was sent with")
             .into_response(),
     }
 }

@@ -150,15 +150,23 @@ impl Problem {
         .hint("nothing was changed; the log and `switchyard doctor` say what to do")
     }
 
-    /// What was asked for is done; only where that leads cannot be told.
+    /// What was asked for is done; only what it came to cannot be told.
     pub(crate) fn done_and_unread(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "the store did not answer");
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "done_and_unread",
-            "it was done; where the run stands now cannot be read at the moment",
+            "it was done; what it came to cannot be read at the moment",
         )
-        .hint("do not repeat it; read the run later")
+        .hint("read it later; repeated with the same `Idempotency-Key`, it is not done again")
+    }
+
+    /// For what is read after a change was made, to be shown in the answer: that it cannot be read does not undo the change.
+    pub(crate) fn after_the_change(self) -> Self {
+        match self.code {
+            "store_unavailable" => Self::done_and_unread(&self.detail),
+            _ => self,
+        }
     }
 
     pub(crate) fn challenge(self, challenge: &'static str) -> Self {

@@ -28,7 +28,8 @@ impl RedisStore {
     /// between, the recovery pass finds the run in the archive.
     pub(crate) async fn take_in(&self, new: NewRun) -> Result<Acceptance, StoreError> {
         let definition = new.accepted.definition;
-        let graph = self.patiently(|| self.graphs.find(definition)).await?;
+        let found = self.patiently(|| self.graphs.find(definition)).await;
+        let graph = found.map_err(StoreError::not_applied)?;
         let graph = graph.ok_or(Refusal::UnknownDefinition(definition))?;
         // Whose first answer got lost has a reservation already: it is renewed.
         let reserved = self.patiently(|| self.reserve(&new)).await;
@@ -42,9 +43,14 @@ impl RedisStore {
         let mut events = Vec::new();
         alone.accept(new.clone(), now, &mut events)?;
         events.truncate(1);
-        if let Err(error) = self.archived_first(events).await {
-            self.give_up_reservation(&new).await;
-            return Err(error);
+        match self.archived_first(events).await {
+            Ok(()) => {}
+            // It may be there: its key stays taken until that is found out, or the reservation ends by itself.
+            Err(error @ StoreError::OutcomeUnknown(_)) => return Err(error),
+            Err(error) => {
+                self.give_up_reservation(&new).await;
+                return Err(error);
+            }
         }
         let id = new.id;
         match self.patiently(|| self.put_in_place(&new, now)).await {

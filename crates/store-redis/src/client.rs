@@ -135,8 +135,7 @@ impl Client {
     }
 
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), StoreError> {
-        let (number, connection) =
-            self.link.connection().await.map_err(|error| self.refused(&error))?;
+        let (number, connection) = self.link.connection().await.map_err(|error| self.refused(&error))?;
         if !self.binding.was_asked(number)? {
             let asked = self.ask_whose(connection.clone()).await;
             asked.map_err(|error| self.failed(number, &error).not_applied())??;

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use switchyard_core::error::RunError;
 use switchyard_core::run::{Event, RunStatus};
 use switchyard_core::schedule::Schedule;
-use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp, time};
+use switchyard_core::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp, time};
 
-use crate::{DeadLetter, Purge, StoreError};
+use crate::{DeadLetter, Mutation, MutationOutcome, OperationRecord, OperationRequest, Purge, StoreError};
 
 /// Resolves when what was handed over is durable.
 pub type Ack = BoxFuture<'static, Result<(), StoreError>>;
@@ -54,13 +54,33 @@ pub trait Archive: Send + Sync + 'static {
 
     async fn definition(&self, hash: Hash) -> Result<Option<Arc<str>>, StoreError>;
 
-    /// Gives a definition a name; a new version unless the newest one is the same definition already.
+    /// Makes a change that belongs to no run. Given an operation, its id and its answer are kept in the same transaction
+    /// for [`OPERATIONS_KEPT`](crate::OPERATIONS_KEPT): the same operation again changes nothing and answers the same,
+    /// and another request under its id is refused as
+    /// [`Refusal::OperationReused`](switchyard_core::run::Refusal::OperationReused).
+    async fn mutate(
+        &self,
+        mutation: Mutation,
+        operation: Option<&OperationRequest>,
+    ) -> Result<MutationOutcome, StoreError>;
+
+    /// What an operation came to, as long as it is kept.
+    async fn operation(&self, id: &OperationId) -> Result<Option<OperationRecord>, StoreError>;
+
+    /// One pass of the duty that lets operations go: removes at most `limit` from before this moment. How many.
+    async fn forget_operations(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+
+    /// [`Mutation::RegisterWorkflow`] without an operation.
     async fn register_workflow(
         &self,
         name: &str,
         definition: Hash,
         at: Timestamp,
-    ) -> Result<WorkflowRecord, StoreError>;
+    ) -> Result<WorkflowRecord, StoreError> {
+        self.mutate(Mutation::RegisterWorkflow { name: name.to_owned(), definition, at }, None)
+            .await?
+            .workflow()
+    }
 
     /// A version of a workflow, or the newest.
     async fn workflow(&self, name: &str, version: Option<u32>) -> Result<Option<WorkflowRecord>, StoreError>;
@@ -68,11 +88,15 @@ pub trait Archive: Send + Sync + 'static {
     /// The newest version of every workflow, by name.
     async fn workflows(&self) -> Result<Vec<WorkflowRecord>, StoreError>;
 
-    /// Keeps a schedule under its name, instead of the one that had it.
-    async fn put_schedule(&self, record: ScheduleRecord) -> Result<(), StoreError>;
+    /// [`Mutation::PutSchedule`] without an operation.
+    async fn put_schedule(&self, record: ScheduleRecord) -> Result<(), StoreError> {
+        self.mutate(Mutation::PutSchedule(Box::new(record)), None).await.map(drop)
+    }
 
-    /// Whether there was one.
-    async fn remove_schedule(&self, name: &str) -> Result<bool, StoreError>;
+    /// [`Mutation::RemoveSchedule`] without an operation. Whether there was one.
+    async fn remove_schedule(&self, name: &str) -> Result<bool, StoreError> {
+        self.mutate(Mutation::RemoveSchedule { name: name.to_owned() }, None).await?.changed()
+    }
 
     /// Moves a schedule on to its next tick, if it still stands at the one that was seen. Whether it did: of
     /// several servers, one.
@@ -89,16 +113,23 @@ pub trait Archive: Send + Sync + 'static {
     /// By name.
     async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError>;
 
-    /// Keeps a key. One that has this id already stays as it is.
-    async fn put_api_key(&self, record: ApiKeyRecord) -> Result<(), StoreError>;
+    /// [`Mutation::PutApiKey`] without an operation.
+    async fn put_api_key(&self, record: ApiKeyRecord) -> Result<(), StoreError> {
+        self.mutate(Mutation::PutApiKey(Box::new(record)), None).await.map(drop)
+    }
+
+    /// Whether a key was ever made. Asked for every request while there is none, so it is as cheap as a question can be.
+    async fn any_api_key(&self) -> Result<bool, StoreError>;
 
     /// Every key that was ever made, oldest first.
     async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
 
     async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError>;
 
-    /// Whether there was such a key, and it was not revoked before.
-    async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError>;
+    /// [`Mutation::RevokeApiKey`] without an operation. Whether there was such a key, and it was not revoked before.
+    async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
+        self.mutate(Mutation::RevokeApiKey { id: id.to_owned(), at }, None).await?.changed()
+    }
 
     /// Keeps a dead letter that follows from no event, instead of one that has this id. Those of nodes are kept by
     /// [`Archive::append`], and go when their node starts over.
@@ -109,8 +140,10 @@ pub trait Archive: Send + Sync + 'static {
 
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError>;
 
-    /// How many were removed.
-    async fn purge(&self, which: Purge) -> Result<usize, StoreError>;
+    /// [`Mutation::PurgeDeadLetters`] without an operation. How many were removed.
+    async fn purge(&self, which: Purge) -> Result<usize, StoreError> {
+        self.mutate(Mutation::PurgeDeadLetters(which), None).await?.removed()
+    }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError>;
 
@@ -231,30 +264,26 @@ pub struct WorkflowRecord {
 }
 
 /// A schedule and where it stands.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleRecord {
-    #[serde(flatten)]
     pub schedule: Schedule,
     /// The next tick; none if it never comes again.
-    #[serde(serialize_with = "time::rfc3339::option::serialize")]
+    #[serde(with = "time::rfc3339::option")]
     pub next_at: Option<Timestamp>,
     /// Of its newest tick.
     pub last_run: Option<RunId>,
 }
 
-/// A key that lets its holder in. The key itself is nowhere.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A key that lets its holder in. The key itself is nowhere. What is shown of it is `ApiKeyView` in `crates/api`.
+#[derive(Clone, Debug, PartialEq)]
 pub struct ApiKeyRecord {
     /// In the key itself as well, so that it is found without trying all of them.
     pub id: String,
     /// Whose it is or what for; for people.
     pub name: String,
     /// SHA-256 of its secret.
-    #[serde(skip)]
     pub digest: Hash,
-    #[serde(serialize_with = "time::rfc3339::serialize")]
     pub created_at: Timestamp,
-    #[serde(serialize_with = "time::rfc3339::option::serialize")]
     pub revoked_at: Option<Timestamp>,
 }
 

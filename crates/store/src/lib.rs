@@ -15,6 +15,7 @@ mod follow;
 mod hot;
 mod idle;
 mod mismatch;
+mod operation;
 pub mod plain;
 
 pub use archive::{
@@ -31,3 +32,4 @@ pub use follow::{Followers, news};
 pub use hot::{Change, HotStore, Lane, PRIORITIES, QueueDepth, Size, Unarchived, Want};
 pub use idle::IdleWorkers;
 pub use mismatch::Mismatch;
+pub use operation::{Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRecord, OperationRequest};

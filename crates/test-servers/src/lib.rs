@@ -2,6 +2,7 @@
 
 pub mod certificates;
 pub mod postgres;
+pub mod proxy;
 pub mod redis;
 
 /// A port that nobody has at the moment.

@@ -1,7 +1,7 @@
 //! The rows of dead letters.
 
 use switchyard_store::{DeadKind, DeadLetter, Purge, StoreError};
-use tokio_postgres::Row;
+use tokio_postgres::{Error, Row, Transaction};
 
 use super::rows::{damaged, maybe_shared, moment, shared};
 use crate::pool::Pool;
@@ -34,17 +34,19 @@ pub(super) async fn by_id(pool: &Pool, id: &str) -> Result<Option<DeadLetter>, S
     pool.row(&sql, &[&text::stored(id)]).await?.as_ref().map(record).transpose()
 }
 
-pub(super) async fn purge(pool: &Pool, which: &Purge) -> Result<usize, StoreError> {
+pub(super) async fn purge(transaction: &Transaction<'_>, which: &Purge) -> Result<usize, Error> {
     let removed = match which {
-        Purge::One(id) => pool.change("DELETE FROM dead_letters WHERE id = $1", &[&text::stored(id)]).await?,
+        Purge::One(id) => {
+            transaction.execute("DELETE FROM dead_letters WHERE id = $1", &[&text::stored(id)]).await?
+        }
         Purge::Seen(id, at) => {
             let seen = "DELETE FROM dead_letters WHERE id = $1 AND at = $2";
-            pool.change(seen, &[&text::stored(id), &at.as_millis()]).await?
+            transaction.execute(seen, &[&text::stored(id), &at.as_millis()]).await?
         }
         Purge::Before(at) => {
-            pool.change("DELETE FROM dead_letters WHERE at < $1", &[&at.as_millis()]).await?
+            transaction.execute("DELETE FROM dead_letters WHERE at < $1", &[&at.as_millis()]).await?
         }
-        Purge::All => pool.change("DELETE FROM dead_letters", &[]).await?,
+        Purge::All => transaction.execute("DELETE FROM dead_letters", &[]).await?,
     };
     Ok(usize::try_from(removed).unwrap_or(usize::MAX))
 }

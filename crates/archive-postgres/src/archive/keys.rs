@@ -2,20 +2,27 @@
 
 use switchyard_core::Timestamp;
 use switchyard_store::{ApiKeyRecord, StoreError};
-use tokio_postgres::Row;
+use tokio_postgres::{Error, Row, Transaction};
 
 use super::rows::{maybe_moment, millis, moment, parsed};
-use crate::pool::Pool;
+use crate::pool::{Param, Pool};
 use crate::text;
 
 const COLUMNS: &str = "id, name, digest, created_at, revoked_at";
 
-pub(super) async fn put(pool: &Pool, record: &ApiKeyRecord) -> Result<(), StoreError> {
+/// One that has this id already stays as it is.
+pub(super) async fn put(transaction: &Transaction<'_>, record: &ApiKeyRecord) -> Result<(), Error> {
     let sql = "INSERT INTO api_keys (id, name, digest, created_at, revoked_at) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (id) DO NOTHING";
     let (id, name) = (text::stored(&record.id), text::stored(&record.name));
     let (digest, created_at) = (record.digest.to_string(), record.created_at.as_millis());
-    pool.change(sql, &[&id, &name, &digest, &created_at, &millis(record.revoked_at)]).await.map(drop)
+    let params: [Param<'_>; 5] = [&id, &name, &digest, &created_at, &millis(record.revoked_at)];
+    transaction.execute(sql, &params).await.map(drop)
+}
+
+pub(super) async fn any(pool: &Pool) -> Result<bool, StoreError> {
+    let row = pool.row("SELECT EXISTS (SELECT 1 FROM api_keys)", &[]).await?;
+    Ok(row.is_some_and(|row| row.get(0)))
 }
 
 pub(super) async fn all(pool: &Pool) -> Result<Vec<ApiKeyRecord>, StoreError> {
@@ -27,9 +34,10 @@ pub(super) async fn by_id(pool: &Pool, id: &str) -> Result<Option<ApiKeyRecord>,
     pool.row(&sql, &[&text::stored(id)]).await?.as_ref().map(record).transpose()
 }
 
-pub(super) async fn revoke(pool: &Pool, id: &str, at: Timestamp) -> Result<bool, StoreError> {
+/// Whether it was not revoked before.
+pub(super) async fn revoke(transaction: &Transaction<'_>, id: &str, at: Timestamp) -> Result<bool, Error> {
     let sql = "UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
-    Ok(pool.change(sql, &[&text::stored(id), &at.as_millis()]).await? > 0)
+    Ok(transaction.execute(sql, &[&text::stored(id), &at.as_millis()]).await? > 0)
 }
 
 fn record(row: &Row) -> Result<ApiKeyRecord, StoreError> {

@@ -4,11 +4,13 @@
 //! - `session`: its connection and statements
 //! - `group`: which calls fit what is stored, and what they change
 //! - `project`: the rows of runs and approvals that follow from events
+//! - `operations`: changes that belong to no run, each in a transaction with the id that it was asked for with
 //! - `read`, `schedules`, `workflows`, `keys`, `retain`: the rest, on the pool
 
 mod dead;
 mod group;
 mod keys;
+mod operations;
 mod project;
 mod read;
 mod retain;
@@ -24,10 +26,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use switchyard_core::run::Event;
-use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
+use switchyard_core::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, ArchiveMark, DeadLetter, Page, Purge,
-    Retention, RunFilter, RunRecord, ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, ArchiveMark, DeadLetter, Mutation,
+    MutationOutcome, OperationRecord, OperationRequest, Page, Retention, RunFilter, RunRecord,
+    ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::pool::Pool;
@@ -114,13 +117,20 @@ impl Archive for PostgresArchive {
         read::definition(&self.pool, hash).await
     }
 
-    async fn register_workflow(
+    async fn mutate(
         &self,
-        name: &str,
-        definition: Hash,
-        at: Timestamp,
-    ) -> Result<WorkflowRecord, StoreError> {
-        workflows::register(&self.pool, name, definition, at).await
+        mutation: Mutation,
+        operation: Option<&OperationRequest>,
+    ) -> Result<MutationOutcome, StoreError> {
+        operations::mutate(&self.pool, &mutation, operation).await
+    }
+
+    async fn operation(&self, id: &OperationId) -> Result<Option<OperationRecord>, StoreError> {
+        operations::by_id(&self.pool, id).await
+    }
+
+    async fn forget_operations(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        operations::forget(&self.pool, before, limit).await
     }
 
     async fn workflow(&self, name: &str, version: Option<u32>) -> Result<Option<WorkflowRecord>, StoreError> {
@@ -129,14 +139,6 @@ impl Archive for PostgresArchive {
 
     async fn workflows(&self) -> Result<Vec<WorkflowRecord>, StoreError> {
         workflows::newest(&self.pool).await
-    }
-
-    async fn put_schedule(&self, record: ScheduleRecord) -> Result<(), StoreError> {
-        schedules::put(&self.pool, &record).await
-    }
-
-    async fn remove_schedule(&self, name: &str) -> Result<bool, StoreError> {
-        schedules::remove(&self.pool, name).await
     }
 
     async fn advance_schedule(
@@ -157,8 +159,8 @@ impl Archive for PostgresArchive {
         schedules::all(&self.pool).await
     }
 
-    async fn put_api_key(&self, record: ApiKeyRecord) -> Result<(), StoreError> {
-        keys::put(&self.pool, &record).await
+    async fn any_api_key(&self) -> Result<bool, StoreError> {
+        keys::any(&self.pool).await
     }
 
     async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
@@ -167,10 +169,6 @@ impl Archive for PostgresArchive {
 
     async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError> {
         keys::by_id(&self.pool, id).await
-    }
-
-    async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
-        keys::revoke(&self.pool, id, at).await
     }
 
     async fn bury(&self, letter: DeadLetter) -> Result<(), StoreError> {
@@ -183,10 +181,6 @@ impl Archive for PostgresArchive {
 
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError> {
         dead::by_id(&self.pool, id).await
-    }
-
-    async fn purge(&self, which: Purge) -> Result<usize, StoreError> {
-        dead::purge(&self.pool, &which).await
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError> {

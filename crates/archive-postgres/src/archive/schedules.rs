@@ -2,7 +2,7 @@
 
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{ScheduleRecord, StoreError};
-use tokio_postgres::Row;
+use tokio_postgres::{Error, Row, Transaction};
 
 use super::rows::{damaged, json, maybe_moment, millis};
 use super::session;
@@ -11,7 +11,7 @@ use crate::text;
 
 const COLUMNS: &str = "name, spec, next_at, last_run";
 
-pub(super) async fn put(pool: &Pool, record: &ScheduleRecord) -> Result<(), StoreError> {
+pub(super) async fn put(transaction: &Transaction<'_>, record: &ScheduleRecord) -> Result<(), Error> {
     let name = &record.schedule.name;
     // With its input's place in the CAS, if it has one, in the same statement.
     let put = "WITH let_go AS (DELETE FROM payload_refs WHERE holder = $5 AND hash IS DISTINCT FROM $6::text),
@@ -26,13 +26,14 @@ pub(super) async fn put(pool: &Pool, record: &ScheduleRecord) -> Result<(), Stor
         Payload::Json(_) => None,
     };
     let (stored, next_at, holder) = (text::stored(name), millis(record.next_at), holder(name));
-    pool.change(put, &[&stored, &spec, &next_at, &last_run, &holder, &input]).await.map(drop)
+    transaction.execute(put, &[&stored, &spec, &next_at, &last_run, &holder, &input]).await.map(drop)
 }
 
-pub(super) async fn remove(pool: &Pool, name: &str) -> Result<bool, StoreError> {
+/// Whether there was one.
+pub(super) async fn remove(transaction: &Transaction<'_>, name: &str) -> Result<bool, Error> {
     let remove =
         "WITH let_go AS (DELETE FROM payload_refs WHERE holder = $2) DELETE FROM schedules WHERE name = $1";
-    Ok(pool.change(remove, &[&text::stored(name), &holder(name)]).await? > 0)
+    Ok(transaction.execute(remove, &[&text::stored(name), &holder(name)]).await? > 0)
 }
 
 /// Who holds on to a schedule's input.

@@ -2,10 +2,10 @@
 
 use switchyard_core::{Hash, Timestamp};
 use switchyard_store::{StoreError, WorkflowRecord};
-use tokio_postgres::Error;
+use tokio_postgres::Transaction;
 
+use super::operations::Failure;
 use super::rows::{WORKFLOW_COLUMNS, workflow_record};
-use crate::error::cannot_write;
 use crate::pool::Pool;
 use crate::text;
 
@@ -13,19 +13,16 @@ const NEWEST: &str = "SELECT name, version, definition, created_at FROM workflow
     ORDER BY version DESC LIMIT 1";
 
 pub(super) async fn register(
-    pool: &Pool,
+    transaction: &Transaction<'_>,
     name: &str,
     definition: Hash,
     at: Timestamp,
-) -> Result<WorkflowRecord, StoreError> {
-    let unable = |e: Error| cannot_write(pool.target(), &e);
+) -> Result<WorkflowRecord, Failure> {
     let stored = text::stored(name);
-    let mut connection = pool.take().await?;
-    let transaction = connection.transaction().await.map_err(unable)?;
     // Whoever else registers under this name waits here: versions have no gaps.
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' workflow ' || $1, 0))";
-    transaction.execute(lock, &[&stored]).await.map_err(unable)?;
-    let newest = transaction.query_opt(NEWEST, &[&stored]).await.map_err(unable)?;
+    transaction.execute(lock, &[&stored]).await?;
+    let newest = transaction.query_opt(NEWEST, &[&stored]).await?;
     let newest = newest.as_ref().map(workflow_record).transpose()?;
     let version = match newest {
         Some(newest) if newest.definition == definition => return Ok(newest),
@@ -33,8 +30,7 @@ pub(super) async fn register(
     };
     let insert = "INSERT INTO workflows (name, version, definition, created_at) VALUES ($1, $2, $3, $4)";
     let params = (version.cast_signed(), definition.to_string(), at.as_millis());
-    transaction.execute(insert, &[&stored, &params.0, &params.1, &params.2]).await.map_err(unable)?;
-    transaction.commit().await.map_err(unable)?;
+    transaction.execute(insert, &[&stored, &params.0, &params.1, &params.2]).await?;
     Ok(WorkflowRecord { name: name.to_owned(), version, definition, created_at: at })
 }
 

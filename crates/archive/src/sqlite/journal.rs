@@ -4,25 +4,26 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement, params};
-use switchyard_core::run::{Event, EventKind};
+use switchyard_core::run::{Event, EventKind, Refusal};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
-use switchyard_store::{DeadLetter, Purge, Retention, StoreError, WorkflowRecord, event_checksum};
+use switchyard_store::{
+    DeadLetter, Mutation, MutationOutcome, OperationRequest, Retention, StoreError, event_checksum,
+};
 
 use super::mark::Marker;
-use super::{dead, keys, project, read, retain, schedules};
+use super::{dead, operations, project, read, retain, schedules};
 
 /// Something to make durable.
 #[derive(Debug)]
 pub(super) enum Work {
     Append(Vec<Event>),
     Definition { hash: Hash, canonical: Arc<str> },
-    Workflow { name: String, definition: Hash, at: Timestamp },
+    Mutation { mutation: Box<Mutation>, operation: Option<OperationRequest> },
+    ForgetOperations { before: Timestamp, limit: usize },
     Cache { scope: String, key: String, value: Payload, now: Timestamp, expires_at: Timestamp },
-    Schedule(schedules::Change),
+    AdvanceSchedule(schedules::Advance),
     Retain { policy: Retention, now: Timestamp, limit: usize },
-    Key(keys::Change),
     Bury(Box<DeadLetter>),
-    Purge(Purge),
 }
 
 impl Work {
@@ -31,12 +32,11 @@ impl Work {
         match self {
             Self::Append(events) => events.len(),
             Self::Definition { .. }
-            | Self::Workflow { .. }
+            | Self::Mutation { .. }
+            | Self::ForgetOperations { .. }
             | Self::Cache { .. }
-            | Self::Schedule(_)
-            | Self::Key(_)
-            | Self::Bury(_)
-            | Self::Purge(_) => 1,
+            | Self::AdvanceSchedule(_)
+            | Self::Bury(_) => 1,
             // Other work should not wait for what is behind it, too.
             Self::Retain { .. } => usize::MAX,
         }
@@ -46,10 +46,21 @@ impl Work {
 #[derive(Debug)]
 pub(super) enum Answer {
     Done,
-    Workflow(WorkflowRecord),
+    /// A refusal concerns its caller alone: it has changed nothing, and the rest of the transaction goes on.
+    Mutated(Result<MutationOutcome, Refusal>),
     /// Whether there was anything to change.
     Changed(bool),
     Removed(usize),
+}
+
+impl Answer {
+    /// How many were removed by work that removes.
+    pub(super) fn removed(self) -> usize {
+        match self {
+            Self::Removed(count) => count,
+            Self::Done | Self::Mutated(_) | Self::Changed(_) => 0,
+        }
+    }
 }
 
 /// Why a transaction cannot be finished.
@@ -163,8 +174,11 @@ impl<'c> Journal<'c> {
                 }
             }
             Work::Definition { hash, canonical } => self.put_definition(*hash, canonical)?,
-            Work::Workflow { name, definition, at } => {
-                return self.register_workflow(name, *definition, *at).map(Answer::Workflow);
+            Work::Mutation { mutation, operation } => {
+                return operations::mutate(self.conn, mutation, operation.as_ref()).map(Answer::Mutated);
+            }
+            Work::ForgetOperations { before, limit } => {
+                return operations::forget(self.conn, *before, *limit).map(Answer::Removed);
             }
             Work::Cache { scope, key, value, now, expires_at } => {
                 self.cache(scope, key, value, *now, *expires_at)?;
@@ -175,9 +189,7 @@ impl<'c> Journal<'c> {
                 return retain::pass(self.conn, policy, *now, *limit).map(Answer::Removed);
             }
             Work::Bury(letter) => dead::bury(self.conn, letter)?,
-            Work::Purge(which) => return dead::purge(self.conn, which).map(Answer::Removed),
-            Work::Key(change) => return keys::change(self.conn, change).map(Answer::Changed),
-            Work::Schedule(change) => return schedules::change(self.conn, change).map(Answer::Changed),
+            Work::AdvanceSchedule(step) => return schedules::advance(self.conn, step).map(Answer::Changed),
         }
         Ok(Answer::Done)
     }
@@ -269,25 +281,6 @@ impl<'c> Journal<'c> {
             .prepare_cached("INSERT INTO definitions (hash, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
             .execute(params![hash.to_string(), canonical])?;
         Ok(())
-    }
-
-    fn register_workflow(
-        &self,
-        name: &str,
-        definition: Hash,
-        at: Timestamp,
-    ) -> Result<WorkflowRecord, Failure> {
-        let version = match read::workflow(self.conn, name, None)? {
-            Some(newest) if newest.definition == definition => return Ok(newest),
-            Some(newest) => newest.version + 1,
-            None => 1,
-        };
-        self.conn
-            .prepare_cached(
-                "INSERT INTO workflows (name, version, definition, created_at) VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute(params![name, version, definition.to_string(), at.as_millis()])?;
-        Ok(WorkflowRecord { name: name.to_owned(), version, definition, created_at: at })
     }
 
     fn cache(

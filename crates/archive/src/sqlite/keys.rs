@@ -2,45 +2,42 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, TransactionBehavior, params};
 use switchyard_core::Timestamp;
-use switchyard_store::{ApiKeyRecord, StoreError};
+use switchyard_store::{ApiKeyRecord, Mutation, MutationOutcome, OperationRequest, StoreError};
 
 use super::error::{cannot_open, sentence};
 use super::journal::Failure;
 use super::read::{Answer, list, one};
 use super::rows::{maybe_moment, moment, parsed};
-use super::{Access, Options, connect};
+use super::{Access, Options, connect, operations};
 
 const COLUMNS: &str = "id, name, digest, created_at, revoked_at";
 
-/// A change to the keys. Each is one statement, so that it also stands on its own.
-#[derive(Debug)]
-pub(super) enum Change {
-    Put(Box<ApiKeyRecord>),
-    Revoke { id: String, at: Timestamp },
+/// One that has this id already stays as it is.
+pub(super) fn put(conn: &Connection, record: &ApiKeyRecord) -> Result<(), Failure> {
+    conn.prepare_cached(
+        "INSERT INTO api_keys (id, name, digest, created_at, revoked_at) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (id) DO NOTHING",
+    )?
+    .execute(params![
+        record.id,
+        record.name,
+        record.digest.to_string(),
+        record.created_at.as_millis(),
+        record.revoked_at.map(Timestamp::as_millis),
+    ])?;
+    Ok(())
 }
 
-/// Whether anything was changed.
-pub(super) fn change(conn: &Connection, change: &Change) -> Result<bool, Failure> {
-    let changed = match change {
-        Change::Put(record) => conn
-            .prepare_cached(
-                "INSERT INTO api_keys (id, name, digest, created_at, revoked_at) VALUES (?1, ?2, ?3, ?4, ?5)
-                 ON CONFLICT (id) DO NOTHING",
-            )?
-            .execute(params![
-                record.id,
-                record.name,
-                record.digest.to_string(),
-                record.created_at.as_millis(),
-                record.revoked_at.map(Timestamp::as_millis),
-            ])?,
-        Change::Revoke { id, at } => conn
-            .prepare_cached("UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
-            .execute(params![id, at.as_millis()])?,
-    };
-    Ok(changed > 0)
+/// Whether it was not revoked before.
+pub(super) fn revoke(conn: &Connection, id: &str, at: Timestamp) -> Result<bool, Failure> {
+    let revoke = "UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
+    Ok(conn.prepare_cached(revoke)?.execute(params![id, at.as_millis()])? > 0)
+}
+
+pub(super) fn any(conn: &Connection) -> Answer<bool> {
+    Ok(conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM api_keys)")?.query_row([], |row| row.get(0))?)
 }
 
 pub(super) fn all(conn: &Connection) -> Answer<Vec<ApiKeyRecord>> {
@@ -63,12 +60,24 @@ fn record(row: &Row<'_>) -> Answer<ApiKeyRecord> {
 
 /// Changes the keys of a file that another process writes to. One short transaction of our own: SQLite lets them
 /// take turns, and nothing that the other process remembers is about keys.
-pub(super) fn change_beside(path: &Path, wanted: &Change) -> Result<bool, StoreError> {
-    let conn = connect(path, Access::Write(&Options::default())).map_err(|e| cannot_open(path, &e))?;
-    change(&conn, wanted).map_err(|failure| match failure {
+pub(super) fn mutate_beside(
+    path: &Path,
+    mutation: &Mutation,
+    operation: Option<&OperationRequest>,
+) -> Result<MutationOutcome, StoreError> {
+    let mut conn = connect(path, Access::Write(&Options::default())).map_err(|e| cannot_open(path, &e))?;
+    let unable = |failure| match failure {
         Failure::Refused(error) => error,
         Failure::Sqlite(error) | Failure::Commit(error) => {
             StoreError::unavailable(format!("cannot write to {}: {}", path.display(), sentence(&error, path)))
         }
-    })
+    };
+    let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = transaction.map_err(|error| unable(error.into()))?;
+    let outcome = operations::mutate(&transaction, mutation, operation).map_err(unable)?;
+    transaction.commit().map_err(|error| {
+        let (path, why) = (path.display(), sentence(&error, path));
+        StoreError::outcome_unknown(format!("cannot finish writing to {path}: {why}"))
+    })?;
+    Ok(outcome?)
 }

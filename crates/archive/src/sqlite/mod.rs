@@ -18,12 +18,14 @@ mod mark;
 mod marker;
 mod migrations;
 mod newest;
+mod operations;
 mod project;
 mod read;
 mod retain;
 mod rows;
 pub(crate) mod salvage;
 mod schedules;
+mod workflows;
 mod writer;
 
 use std::collections::HashSet;
@@ -34,10 +36,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::{Connection, OpenFlags};
 use switchyard_core::run::Event;
-use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
+use switchyard_core::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, ArchiveMark, DeadLetter, Page, Purge,
-    Retention, RunFilter, RunRecord, ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, ArchiveMark, DeadLetter, Mutation,
+    MutationOutcome, OperationRecord, OperationRequest, Page, Retention, RunFilter, RunRecord,
+    ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
 use crate::folder::FolderLock;
@@ -126,17 +129,16 @@ impl SqliteArchive {
         self.readers.ask(retain::payload_holders).await
     }
 
-    async fn change_schedule(&self, change: schedules::Change) -> Result<bool, StoreError> {
-        Ok(matches!(self.write(Work::Schedule(change)).await?, Answer::Changed(true)))
-    }
-
-    async fn change_key(&self, change: keys::Change) -> Result<bool, StoreError> {
-        if !matches!(self.writing, Writing::KeysBeside) {
-            return Ok(matches!(self.write(Work::Key(change)).await?, Answer::Changed(true)));
-        }
+    /// Changes the keys of a file that another process works on.
+    async fn mutate_beside(
+        &self,
+        mutation: Mutation,
+        operation: Option<OperationRequest>,
+    ) -> Result<MutationOutcome, StoreError> {
         let path = self.readers.path().to_owned();
-        let changing = tokio::task::spawn_blocking(move || keys::change_beside(&path, &change));
-        changing.await.unwrap_or_else(|e| Err(StoreError::unavailable(format!("interrupted: {e}"))))
+        let mutating =
+            tokio::task::spawn_blocking(move || keys::mutate_beside(&path, &mutation, operation.as_ref()));
+        mutating.await.unwrap_or_else(|e| Err(StoreError::OutcomeUnknown(format!("interrupted: {e}"))))
     }
 
     fn writer(&self) -> Result<&Writer, StoreError> {
@@ -266,18 +268,29 @@ impl Archive for SqliteArchive {
         self.readers.ask(move |conn| read::definition(conn, hash)).await
     }
 
-    async fn register_workflow(
+    async fn mutate(
         &self,
-        name: &str,
-        definition: Hash,
-        at: Timestamp,
-    ) -> Result<WorkflowRecord, StoreError> {
-        match self.write(Work::Workflow { name: name.to_owned(), definition, at }).await? {
-            Answer::Workflow(record) => Ok(record),
-            Answer::Done | Answer::Changed(_) | Answer::Removed(_) => {
-                Err(StoreError::Corrupt(format!("workflow `{name}` was written without a version")))
-            }
+        mutation: Mutation,
+        operation: Option<&OperationRequest>,
+    ) -> Result<MutationOutcome, StoreError> {
+        let operation = operation.cloned();
+        let of_keys = matches!(mutation, Mutation::PutApiKey(_) | Mutation::RevokeApiKey { .. });
+        if of_keys && matches!(self.writing, Writing::KeysBeside) {
+            return self.mutate_beside(mutation, operation).await;
         }
+        match self.write(Work::Mutation { mutation: Box::new(mutation), operation }).await? {
+            Answer::Mutated(outcome) => Ok(outcome?),
+            other => Err(StoreError::Corrupt(format!("a mutation was answered {other:?}"))),
+        }
+    }
+
+    async fn operation(&self, id: &OperationId) -> Result<Option<OperationRecord>, StoreError> {
+        let id = id.clone();
+        self.readers.ask(move |conn| operations::by_id(conn, &id)).await
+    }
+
+    async fn forget_operations(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.write(Work::ForgetOperations { before, limit }).await.map(Answer::removed)
     }
 
     async fn workflow(&self, name: &str, version: Option<u32>) -> Result<Option<WorkflowRecord>, StoreError> {
@@ -297,14 +310,6 @@ impl Archive for SqliteArchive {
         self.readers.ask(read::workflows).await
     }
 
-    async fn put_schedule(&self, record: ScheduleRecord) -> Result<(), StoreError> {
-        self.change_schedule(schedules::Change::Put(Box::new(record))).await.map(|_| ())
-    }
-
-    async fn remove_schedule(&self, name: &str) -> Result<bool, StoreError> {
-        self.change_schedule(schedules::Change::Remove { name: name.to_owned() }).await
-    }
-
     async fn advance_schedule(
         &self,
         name: &str,
@@ -312,7 +317,8 @@ impl Archive for SqliteArchive {
         next: Option<Timestamp>,
         last_run: Option<RunId>,
     ) -> Result<bool, StoreError> {
-        self.change_schedule(schedules::Change::Advance { name: name.to_owned(), seen, next, last_run }).await
+        let step = schedules::Advance { name: name.to_owned(), seen, next, last_run };
+        Ok(matches!(self.write(Work::AdvanceSchedule(step)).await?, Answer::Changed(true)))
     }
 
     async fn schedule(&self, name: &str) -> Result<Option<ScheduleRecord>, StoreError> {
@@ -324,8 +330,8 @@ impl Archive for SqliteArchive {
         self.readers.ask(schedules::all).await
     }
 
-    async fn put_api_key(&self, record: ApiKeyRecord) -> Result<(), StoreError> {
-        self.change_key(keys::Change::Put(Box::new(record))).await.map(|_| ())
+    async fn any_api_key(&self) -> Result<bool, StoreError> {
+        self.readers.ask(keys::any).await
     }
 
     async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
@@ -335,10 +341,6 @@ impl Archive for SqliteArchive {
     async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError> {
         let id = id.to_owned();
         self.readers.ask(move |conn| keys::by_id(conn, &id)).await
-    }
-
-    async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
-        self.change_key(keys::Change::Revoke { id: id.to_owned(), at }).await
     }
 
     async fn bury(&self, letter: DeadLetter) -> Result<(), StoreError> {
@@ -352,13 +354,6 @@ impl Archive for SqliteArchive {
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError> {
         let id = id.to_owned();
         self.readers.ask(move |conn| dead::by_id(conn, &id)).await
-    }
-
-    async fn purge(&self, which: Purge) -> Result<usize, StoreError> {
-        match self.write(Work::Purge(which)).await? {
-            Answer::Removed(letters) => Ok(letters),
-            Answer::Done | Answer::Changed(_) | Answer::Workflow(_) => Ok(0),
-        }
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRecord>, StoreError> {
@@ -389,10 +384,7 @@ impl Archive for SqliteArchive {
     }
 
     async fn retain(&self, policy: &Retention, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        match self.write(Work::Retain { policy: *policy, now, limit }).await? {
-            Answer::Removed(runs) => Ok(runs),
-            Answer::Done | Answer::Changed(_) | Answer::Workflow(_) => Ok(0),
-        }
+        self.write(Work::Retain { policy: *policy, now, limit }).await.map(Answer::removed)
     }
 
     async fn held_payloads(&self, of: &[Hash], since: Timestamp) -> Result<HashSet<Hash>, StoreError> {

@@ -11,61 +11,52 @@ use super::retain;
 
 const COLUMNS: &str = "spec, next_at, last_run";
 
-/// A change to the schedules.
-#[derive(Debug)]
-pub(super) enum Change {
-    Put(Box<ScheduleRecord>),
-    Remove {
-        name: String,
-    },
-    /// Only if nobody has moved it on before.
-    Advance {
-        name: String,
-        seen: Option<Timestamp>,
-        next: Option<Timestamp>,
-        last_run: Option<RunId>,
-    },
+pub(super) fn put(conn: &Connection, record: &ScheduleRecord) -> Result<(), Failure> {
+    let holder = retain::schedule_holder(&record.schedule.name);
+    retain::let_go(conn, &holder)?;
+    retain::hold(conn, &record.schedule.input, &holder)?;
+    conn.prepare_cached(
+        "INSERT INTO schedules (name, spec, next_at, last_run) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (name) DO UPDATE SET spec = ?2, next_at = ?3, last_run = ?4",
+    )?
+    .execute(params![
+        &*record.schedule.name,
+        serde_json::to_string(&record.schedule)?,
+        record.next_at.map(Timestamp::as_millis),
+        record.last_run.map(|run| run.to_string()),
+    ])?;
+    Ok(())
 }
 
-/// Whether anything was changed.
-pub(super) fn change(conn: &Connection, change: &Change) -> Result<bool, Failure> {
-    match change {
-        Change::Put(record) => {
-            let holder = retain::schedule_holder(&record.schedule.name);
-            retain::let_go(conn, &holder)?;
-            retain::hold(conn, &record.schedule.input, &holder)?;
-        }
-        Change::Remove { name } => retain::let_go(conn, &retain::schedule_holder(name))?,
-        Change::Advance { .. } => {}
-    }
-    let changed = match change {
-        Change::Put(record) => conn
-            .prepare_cached(
-                "INSERT INTO schedules (name, spec, next_at, last_run) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (name) DO UPDATE SET spec = ?2, next_at = ?3, last_run = ?4",
-            )?
-            .execute(params![
-                &*record.schedule.name,
-                serde_json::to_string(&record.schedule)?,
-                record.next_at.map(Timestamp::as_millis),
-                record.last_run.map(|run| run.to_string()),
-            ])?,
-        Change::Remove { name } => {
-            conn.prepare_cached("DELETE FROM schedules WHERE name = ?1")?.execute([name])?
-        }
-        Change::Advance { name, seen, next, last_run } => conn
-            .prepare_cached(
-                "UPDATE schedules SET next_at = ?3, last_run = coalesce(?4, last_run)
-                 WHERE name = ?1 AND next_at IS ?2",
-            )?
-            .execute(params![
-                name,
-                seen.map(Timestamp::as_millis),
-                next.map(Timestamp::as_millis),
-                last_run.map(|run| run.to_string()),
-            ])?,
-    };
-    Ok(changed > 0)
+/// Whether there was one.
+pub(super) fn remove(conn: &Connection, name: &str) -> Result<bool, Failure> {
+    retain::let_go(conn, &retain::schedule_holder(name))?;
+    Ok(conn.prepare_cached("DELETE FROM schedules WHERE name = ?1")?.execute([name])? > 0)
+}
+
+/// A step to the next tick, taken only if the schedule still stands at the one that was seen.
+#[derive(Debug)]
+pub(super) struct Advance {
+    pub(super) name: String,
+    pub(super) seen: Option<Timestamp>,
+    pub(super) next: Option<Timestamp>,
+    pub(super) last_run: Option<RunId>,
+}
+
+/// Whether it was taken.
+pub(super) fn advance(conn: &Connection, step: &Advance) -> Result<bool, Failure> {
+    let moved = conn
+        .prepare_cached(
+            "UPDATE schedules SET next_at = ?3, last_run = coalesce(?4, last_run)
+             WHERE name = ?1 AND next_at IS ?2",
+        )?
+        .execute(params![
+            step.name,
+            step.seen.map(Timestamp::as_millis),
+            step.next.map(Timestamp::as_millis),
+            step.last_run.map(|run| run.to_string()),
+        ])?;
+    Ok(moved > 0)
 }
 
 pub(super) fn all(conn: &Connection) -> Answer<Vec<ScheduleRecord>> {

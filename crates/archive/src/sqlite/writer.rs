@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use switchyard_store::StoreError;
+use switchyard_store::{MutationOutcome, StoreError};
 use tokio::sync::oneshot;
 
 use super::error::{cannot_open, sentence};
@@ -151,7 +151,7 @@ impl Desk {
 
     fn acknowledge(&self, group: Vec<Job>, answers: Vec<Answer>) {
         for (job, answer) in group.into_iter().zip(answers) {
-            if let Answer::Workflow(record) = &answer {
+            if let Answer::Mutated(Ok(MutationOutcome::Workflow(record))) = &answer {
                 self.newest.learn(record);
             }
             // Nobody may be waiting any more; what is written stays written.

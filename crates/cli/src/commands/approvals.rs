@@ -6,6 +6,7 @@ use switchyard_core::{ApprovalId, RunId};
 
 use super::tell_status;
 use crate::errors::Failure;
+use crate::operation::OperationArgs;
 use crate::output;
 use crate::place;
 use crate::settings::{self, Settings};
@@ -64,6 +65,9 @@ pub(crate) struct DecideArgs {
     /// Who decides; you, if not given
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
+
+    #[command(flatten)]
+    operation: OperationArgs,
 
     /// Print `{"run_id", "status"}`
     #[arg(long)]
@@ -131,7 +135,7 @@ fn status(record: &Approval) -> &'static str {
 
 async fn decide(args: DecideArgs, decision: Decision, settings: &Settings) -> Result<(), Failure> {
     let by = args.by.unwrap_or_else(settings::user);
-    let place = place::find(settings).await?;
+    let place = args.operation.find(settings).await?;
     let at = place.decide(&args.approval, decision, &by, &args.comment).await?;
     tell_status(at, args.json, &*place)
 }

@@ -1,19 +1,22 @@
 //! `switchyard keys …`
 
-use switchyard_runtime::ApiKeys;
-use switchyard_store::ApiKeyRecord;
+use switchyard_api::ApiKeyView;
+use switchyard_core::OperationId;
+use switchyard_runtime::{ApiKeys, ids};
 
 use crate::errors::Failure;
 use crate::flags::StoreArgs;
+use crate::operation::OperationArgs;
 use crate::output;
+use crate::place::{self, MadeKey, Place};
 use crate::settings::Settings;
 use crate::station;
-use crate::store;
 
 /// Say who may use the API
 ///
-/// Works while a server runs, too: a new key is valid at once, and a revoked one lets nobody in after a second. Once a
-/// key was made, every request needs one, on a loopback address as well.
+/// Acts on the server, like every command; with --server none on the data folder or the Postgres itself, also while a
+/// server runs on it: that is for an operator who has lost every key. A new key counts when the command returns, also the first,
+/// after which every request needs one, on a loopback address as well. A revoked key is refused within a second.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Create(CreateArgs),
@@ -31,6 +34,9 @@ pub(crate) struct CreateArgs {
 
     /// Whose it is or what for; histories show it
     name: String,
+
+    #[command(flatten)]
+    operation: OperationArgs,
 
     /// Print the key with its id as JSON
     #[arg(long)]
@@ -59,41 +65,97 @@ pub(crate) struct RevokeArgs {
     /// The key's id, as `keys list` shows it
     id: String,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print `{"id", "revoked"}`
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
-    let keys = match (station::keys(settings).await?, &command) {
-        (Some(keys), _) => keys,
-        (None, Command::Create(_)) => switchyard_embedded::keys(&settings.data)?,
-        (None, _) => store::existing_keys(settings)?,
-    };
     match command {
-        Command::Create(args) => create(&args, &keys).await,
-        Command::List(args) => list(&args, &keys).await,
-        Command::Revoke(args) => revoke(&args, &keys).await,
+        Command::Create(args) => create(&args, &find(settings, args.operation.id()).await?).await,
+        Command::List(args) => list(&args, &find(settings, None).await?).await,
+        Command::Revoke(args) => revoke(&args, &find(settings, args.operation.id()).await?).await,
     }
 }
 
-async fn create(args: &CreateArgs, keys: &ApiKeys) -> Result<(), Failure> {
+/// Where the keys are.
+enum Keys {
+    Served(Box<dyn Place>),
+    /// In Postgres itself, past every server on it. The operation is that of the command's one change.
+    Archive {
+        keys: ApiKeys,
+        operation: OperationId,
+    },
+}
+
+/// The server or the folder that any command would act on; Postgres itself, if that was named more expressly.
+async fn find(settings: &Settings, operation: Option<OperationId>) -> Result<Keys, Failure> {
+    let (server, postgres) = (place::rank(settings, "server"), place::rank(settings, "postgres.url"));
+    let served = settings.server.as_str() != place::NO_SERVER;
+    if served && server > 0 && server == postgres {
+        let why = format!("both a Postgres and the server at {} are named", settings.server.as_str());
+        return Err(Failure::usage(why).hint("--server none acts on Postgres itself"));
+    }
+    if (!served || postgres > server)
+        && let Some(keys) = station::keys(settings).await?
+    {
+        return Ok(Keys::Archive { keys, operation: operation.unwrap_or_else(ids::operation_id) });
+    }
+    let mut place = place::find(settings).await?;
+    if let Some(operation) = operation {
+        place.repeat(operation);
+    }
+    Ok(Keys::Served(place))
+}
+
+impl Keys {
+    async fn all(&self) -> Result<Vec<ApiKeyView>, Failure> {
+        match self {
+            Self::Served(place) => place.keys().await,
+            Self::Archive { keys, .. } => Ok(keys.all().await?.into_iter().map(Into::into).collect()),
+        }
+    }
+
+    async fn create(&self, name: &str) -> Result<MadeKey, Failure> {
+        match self {
+            Self::Served(place) => place.create_key(name).await,
+            Self::Archive { keys, operation } => place::create_key(keys, operation, name).await,
+        }
+    }
+
+    async fn revoke(&self, id: &str) -> Result<(), Failure> {
+        match self {
+            Self::Served(place) => place.revoke_key(id).await,
+            Self::Archive { keys, operation } => place::revoke_key(keys, operation, id).await,
+        }
+    }
+}
+
+async fn create(args: &CreateArgs, keys: &Keys) -> Result<(), Failure> {
     if args.name.trim().is_empty() || args.name.chars().any(char::is_control) {
         return Err(Failure::usage("the name is empty or not printable"));
     }
-    let made = keys.create(&args.name).await?;
+    let MadeKey { record, text } = keys.create(&args.name).await?;
+    let Some(text) = text else {
+        let why = format!("key {} was made before, and its text is kept nowhere", record.id);
+        let revoke = format!("switchyard keys revoke {}", record.id);
+        return Err(Failure::refused(why).hint(format!("revoke it, and make another: {revoke}")));
+    };
     if args.json {
-        let mut document = serde_json::json!(made.record);
-        document["key"] = made.text.into();
+        let mut document = serde_json::json!(record);
+        document["key"] = text.to_string().into();
         return Ok(output::json(&document)?);
     }
-    output::line(&made.text)?;
-    output::tell(&format!("{}: key {}, which is shown this once", made.record.name, made.record.id));
+    output::line(&text.to_string())?;
+    output::tell(&format!("{}: key {}, which is shown this once", record.name, record.id));
     output::hint("send it as `Authorization: Bearer …`; every request to the API needs a key now");
     Ok(())
 }
 
-async fn list(args: &ListArgs, keys: &ApiKeys) -> Result<(), Failure> {
+async fn list(args: &ListArgs, keys: &Keys) -> Result<(), Failure> {
     let records = keys.all().await?;
     if args.json {
         return Ok(output::json(&records)?);
@@ -105,7 +167,7 @@ async fn list(args: &ListArgs, keys: &ApiKeys) -> Result<(), Failure> {
     Ok(output::table(["KEY", "NAME", "CREATED", "REVOKED"], records.iter().map(row).collect())?)
 }
 
-fn row(record: &ApiKeyRecord) -> [String; 4] {
+fn row(record: &ApiKeyView) -> [String; 4] {
     [
         record.id.clone(),
         record.name.clone(),
@@ -114,16 +176,23 @@ fn row(record: &ApiKeyRecord) -> [String; 4] {
     ]
 }
 
-async fn revoke(args: &RevokeArgs, keys: &ApiKeys) -> Result<(), Failure> {
+async fn revoke(args: &RevokeArgs, keys: &Keys) -> Result<(), Failure> {
     let id = &args.id;
-    let revoked = keys.revoke(id).await?;
+    // Before it is revoked: it may be the one that is used here.
+    let before = keys.all().await?;
+    let live = |key: &&ApiKeyView| key.revoked_at.is_none();
+    let revoked = before.iter().filter(live).any(|key| key.id == *id);
+    let others = before.iter().filter(live).any(|key| key.id != *id);
+    keys.revoke(id).await?;
     if args.json {
         output::json(&serde_json::json!({ "id": id, "revoked": revoked }))?;
     }
     let word = if revoked { "revoked" } else { "was revoked before" };
     output::tell(&format!("{id}: {word}"));
-    if !keys.any_live().await? {
-        output::hint("no key is left: nobody can use the API until you make one (or start `up --no-auth`)");
+    if !others {
+        output::hint(
+            "no key is left: the API refuses every request until you make one (`--server none`, or `up --no-auth`)",
+        );
     }
     Ok(())
 }

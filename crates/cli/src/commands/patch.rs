@@ -5,6 +5,7 @@ use switchyard_core::{PatchId, RunId};
 
 use crate::errors::Failure;
 use crate::input;
+use crate::operation::OperationArgs;
 use crate::output;
 use crate::place::{self, Patch, Place};
 use crate::settings::{self, Settings};
@@ -53,6 +54,9 @@ pub(crate) struct ApplyArgs {
     #[arg(long)]
     dry_run: bool,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print `{"patch", "version", "diff"}`
     #[arg(long)]
     json: bool,
@@ -86,6 +90,9 @@ pub(crate) struct UndoArgs {
     #[arg(long)]
     dry_run: bool,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print `{"patch", "version", "diff"}`
     #[arg(long)]
     json: bool,
@@ -112,13 +119,13 @@ async fn apply(args: ApplyArgs, settings: &Settings) -> Result<(), Failure> {
         reason: args.reason,
         dry_run: args.dry_run,
     };
-    let place = place::find(settings).await?;
+    let place = args.operation.find(settings).await?;
     let report = place.patch(args.run, patch).await.map_err(|failure| failure.about(&args.ops_file))?;
     tell(&report, args.run, args.json, &*place)
 }
 
 async fn undo(args: UndoArgs, settings: &Settings) -> Result<(), Failure> {
-    let place = place::find(settings).await?;
+    let place = args.operation.find(settings).await?;
     let report = place.undo_patch(args.run, &args.patch, &author(args.author), args.dry_run).await?;
     tell(&report, args.run, args.json, &*place)
 }

@@ -61,7 +61,7 @@ pub(crate) struct Args {
 #[group(multiple = true)]
 struct LimitArgs {
     /// The same key with the same workflow and input answers the same run
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", alias = "operation-id")]
     idempotency_key: Option<String>,
 
     /// Runs with the same key share a limit; the others wait in line

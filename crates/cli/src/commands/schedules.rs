@@ -9,6 +9,7 @@ use switchyard_lang::duration::HumanDuration;
 
 use crate::errors::Failure;
 use crate::input;
+use crate::operation::OperationArgs;
 use crate::output;
 use crate::place::{self, NewSchedule};
 use crate::settings::Settings;
@@ -71,6 +72,9 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_enum, default_value = "last")]
     catch_up: CatchUpArg,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print the schedule as JSON
     #[arg(long)]
     json: bool,
@@ -124,6 +128,9 @@ pub(crate) struct ShowArgs {
 pub(crate) struct NameArgs {
     name: String,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print what became of it as JSON
     #[arg(long)]
     json: bool,
@@ -144,6 +151,9 @@ pub(crate) struct BackfillArgs {
     /// The last moment
     #[arg(long, value_name = "TIME")]
     until: String,
+
+    #[command(flatten)]
+    operation: OperationArgs,
 
     /// Print `{"runs": […], "next": …}`
     #[arg(long)]
@@ -182,7 +192,7 @@ async fn create(args: CreateArgs, settings: &Settings) -> Result<(), Failure> {
             CatchUpArg::All => CatchUp::All,
         },
     };
-    tell(&place::find(settings).await?.put_schedule(schedule).await?, args.json)
+    tell(&args.operation.find(settings).await?.put_schedule(schedule).await?, args.json)
 }
 
 fn tell(schedule: &ScheduleView, json: bool) -> Result<(), Failure> {
@@ -242,12 +252,12 @@ async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
 }
 
 async fn pause(args: &NameArgs, paused: bool, settings: &Settings) -> Result<(), Failure> {
-    tell(&place::find(settings).await?.pause_schedule(&args.name, paused).await?, args.json)
+    tell(&args.operation.find(settings).await?.pause_schedule(&args.name, paused).await?, args.json)
 }
 
 async fn remove(args: &NameArgs, settings: &Settings) -> Result<(), Failure> {
     let name = &args.name;
-    place::find(settings).await?.remove_schedule(name).await?;
+    args.operation.find(settings).await?.remove_schedule(name).await?;
     if args.json {
         output::json(&serde_json::json!({ "name": name, "removed": true }))?;
     }
@@ -260,7 +270,7 @@ async fn backfill(args: &BackfillArgs, settings: &Settings) -> Result<(), Failur
     if until < from {
         return Err(Failure::usage("--until is before --from"));
     }
-    let started = place::find(settings).await?.backfill(&args.name, from, until).await?;
+    let started = args.operation.find(settings).await?.backfill(&args.name, from, until).await?;
     if args.json {
         return Ok(output::json(&started)?);
     }

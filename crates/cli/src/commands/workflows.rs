@@ -6,6 +6,7 @@ use switchyard_api::WorkflowRecord;
 
 use crate::errors::Failure;
 use crate::input;
+use crate::operation::OperationArgs;
 use crate::output;
 use crate::place;
 use crate::settings::Settings;
@@ -24,6 +25,9 @@ pub(crate) enum Command {
 pub(crate) struct RegisterArgs {
     /// The workflow file; `-` is stdin
     file: String,
+
+    #[command(flatten)]
+    operation: OperationArgs,
 
     /// Print the version as JSON
     #[arg(long)]
@@ -61,7 +65,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
 
 async fn register(args: &RegisterArgs, settings: &Settings) -> Result<(), Failure> {
     let program = Arc::new(input::program(&args.file)?);
-    let record = place::find(settings).await?.register(&program).await?;
+    let record = args.operation.find(settings).await?.register(&program).await?;
     if args.json {
         Ok(output::json(&record)?)
     } else {

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// The setting that means: no server, whatever answers.
-const NONE: &str = "none";
+pub(crate) const NO_SERVER: &str = "none";
 
 /// What is at the server's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ fn choose(server: u8, data: u8, seen: Seen) -> Choice {
 /// Finds out where a command acts.
 pub(crate) async fn find(settings: &Settings) -> Result<Box<dyn Place>, Failure> {
     let address = settings.server.as_str();
-    if address == NONE {
+    if address == NO_SERVER {
         return Ok(Box::new(Folder::new(settings.clone())));
     }
     let found = client(settings).tries(1).build()?.server().await;
@@ -102,7 +102,7 @@ fn client(settings: &Settings) -> ClientBuilder {
 }
 
 /// How expressly a setting was made.
-fn rank(settings: &Settings, key: &str) -> u8 {
+pub(crate) fn rank(settings: &Settings, key: &str) -> u8 {
     let origin = settings.loaded().iter().find(|(setting, ..)| setting.key == key).map(|found| found.2);
     match origin {
         Some(Origin::Default) | None => 0,

@@ -4,24 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use switchyard_api::{
-    Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt,
-    RunPage, RunView, ScheduleView, TickRun, WorkflowRecord,
+    ApiKeyView, Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView,
+    Redriven, RunAt, RunPage, RunView, ScheduleView, WorkflowRecord,
 };
 use switchyard_core::run::Decision;
-use switchyard_core::schedule::{Schedule, TICKS_MAX};
+use switchyard_core::schedule::Schedule;
 use switchyard_core::yard::Acceptance;
-use switchyard_core::{ApprovalId, PatchId, Payload, RunId, Timestamp};
+use switchyard_core::{ApprovalId, OperationId, PatchId, Payload, RunId, Timestamp};
 use switchyard_embedded::Embedded;
 use switchyard_lang::Program;
-use switchyard_runtime::{Engine, EngineError, History, PatchRequest, Submission, ids};
+use switchyard_runtime::{
+    ApiKeys, Engine, EngineError, History, PatchRequest, PurgeRequest, Submission, ids,
+};
 use switchyard_store::{
-    ApprovalFilter, ApprovalStatus, Clock, Purge, RunFilter, ScheduleRecord, StoreError, SystemClock,
+    ApprovalFilter, ApprovalStatus, Clock, RunFilter, ScheduleRecord, StoreError, SystemClock,
 };
 use tokio::sync::watch;
 
-use super::{Follow, Fork, Letters, NewSchedule, Opening, Patch, Place, Source, Taken, Wanted};
+use super::{Follow, Fork, MadeKey, NewSchedule, Opening, Patch, Place, Source, Taken, Wanted};
 use crate::errors::Failure;
 use crate::settings::{self, Settings};
 use crate::{drive, store};
@@ -36,11 +39,18 @@ pub(super) struct Folder {
     settings: Settings,
     /// Once it is opened for work.
     yard: Option<Embedded>,
+    /// Of the next change, if it repeats an earlier one.
+    repeats: Mutex<Option<OperationId>>,
 }
 
 impl Folder {
     pub(super) fn new(settings: Settings) -> Self {
-        Self { settings, yard: None }
+        Self { settings, yard: None, repeats: Mutex::default() }
+    }
+
+    /// For one change.
+    fn operation(&self) -> OperationId {
+        self.repeats.lock().take().unwrap_or_else(ids::operation_id)
     }
 
     fn history(&self) -> Result<History, Failure> {
@@ -200,27 +210,24 @@ impl Place for Folder {
     }
 
     async fn cancel(&self, run: RunId, reason: &str, compensate: bool, now: bool) -> Result<RunAt, Failure> {
-        let (id, by) = (ids::operation_id(), settings::user());
+        let (id, by) = (self.operation(), settings::user());
         self.command(run, async |engine| engine.cancel(run, &id, &by, reason, compensate, now).await).await
     }
 
     async fn pause(&self, run: RunId) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.pause(run, &ids::operation_id(), &settings::user()).await)
-            .await
+        self.command(run, async |engine| engine.pause(run, &self.operation(), &settings::user()).await).await
     }
 
     async fn resume(&self, run: RunId) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.resume(run, &ids::operation_id(), &settings::user()).await)
-            .await
+        self.command(run, async |engine| engine.resume(run, &self.operation(), &settings::user()).await).await
     }
 
     async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.signal(run, &ids::operation_id(), name, payload).await).await
+        self.command(run, async |engine| engine.signal(run, &self.operation(), name, payload).await).await
     }
 
     async fn retry(&self, run: RunId) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.retry(run, &ids::operation_id(), &settings::user()).await)
-            .await
+        self.command(run, async |engine| engine.retry(run, &self.operation(), &settings::user()).await).await
     }
 
     async fn fork(&self, fork: Fork) -> Result<Forked, Failure> {
@@ -228,7 +235,7 @@ impl Place for Folder {
         self.act(async |engine| {
             let fork = switchyard_runtime::Fork {
                 run,
-                operation: ids::operation_id(),
+                operation: self.operation(),
                 from: from.into(),
                 input,
                 edits,
@@ -248,7 +255,7 @@ impl Place for Folder {
         comment: &str,
     ) -> Result<RunAt, Failure> {
         self.act(async |engine| {
-            let run = engine.decide(approval, &ids::operation_id(), decision, by, comment).await?;
+            let run = engine.decide(approval, &self.operation(), decision, by, comment).await?;
             standing(engine, run).await
         })
         .await
@@ -257,7 +264,7 @@ impl Place for Folder {
     async fn patch(&self, run: RunId, patch: Patch) -> Result<PatchReport, Failure> {
         let Patch { ops, seen, author, reason, dry_run } = patch;
         let (author, reason) = (author.into(), reason.into());
-        let operation = ids::operation_id();
+        let operation = self.operation();
         let request = PatchRequest { run, ops, seen, operation, author, reason, dry_run };
         self.act(async |engine| engine.patch(request).await).await
     }
@@ -269,18 +276,15 @@ impl Place for Folder {
         author: &str,
         dry_run: bool,
     ) -> Result<PatchReport, Failure> {
-        let id = ids::operation_id();
+        let id = self.operation();
         self.act(async |engine| engine.undo_patch(run, patch, id, author.into(), dry_run).await).await
     }
 
     async fn register(&self, program: &Arc<Program>) -> Result<WorkflowRecord, Failure> {
         let yard = store::open(&self.settings).await?;
-        let engine = yard.engine();
-        engine.catalog().add(program.clone()).await?;
-        let now = engine.clock().now();
-        let record = engine.archive().register_workflow(&program.ir.name, program.hash, now).await?;
+        let record = yard.engine().register_workflow(&self.operation(), program).await;
         yard.shut_down(Duration::ZERO).await;
-        Ok(record)
+        Ok(record?)
     }
 
     async fn put_schedule(&self, new: NewSchedule) -> Result<ScheduleView, Failure> {
@@ -296,51 +300,47 @@ impl Place for Folder {
             catch_up: new.catch_up,
             paused: false,
         };
-        let record = self.act(async |engine| engine.put_schedule(schedule).await).await?;
+        let record = self.act(async |engine| engine.put_schedule(&self.operation(), schedule).await).await?;
         Ok(ScheduleView::of(record, new.input))
     }
 
     async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure> {
-        let record = self.act(async |engine| engine.pause_schedule(name, paused).await).await?;
+        let record =
+            self.act(async |engine| engine.pause_schedule(&self.operation(), name, paused).await).await?;
         view(&self.history()?, record).await
     }
 
     async fn remove_schedule(&self, name: &str) -> Result<(), Failure> {
-        self.act(async |engine| engine.remove_schedule(name).await).await
+        self.act(async |engine| engine.remove_schedule(&self.operation(), name).await).await
     }
 
     async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure> {
-        self.act(async |engine| {
-            let started = engine.backfill(name, from, until).await?;
-            let full = started.len() == TICKS_MAX;
-            let last = started.last().map(|(tick, _)| *tick).filter(|_| full);
-            let timetable = engine.schedule(name).await?.schedule.timetable().ok();
-            let next = last.zip(timetable).and_then(|(last, timetable)| timetable.next_after(last));
-            let tick_run = |(tick, acceptance): &(Timestamp, Acceptance)| TickRun {
-                tick: *tick,
-                run_id: acceptance.run(),
-                started: matches!(acceptance, Acceptance::New(_)),
-            };
-            let runs = started.iter().map(tick_run).collect();
-            Ok(Backfilled { runs, next: next.filter(|tick| *tick <= until) })
-        })
-        .await
+        self.act(async |engine| engine.backfill(&self.operation(), name, from, until).await).await
     }
 
     async fn redrive(&self, id: &str) -> Result<Redriven, Failure> {
-        self.act(async |engine| engine.redrive(id, &ids::operation_id(), &settings::user()).await).await
+        self.act(async |engine| engine.redrive(id, &self.operation(), &settings::user()).await).await
     }
 
-    async fn purge(&self, which: &Letters) -> Result<usize, Failure> {
-        self.act(async |engine| {
-            let which = match which {
-                Letters::One(id) => Purge::One(id.as_str().into()),
-                Letters::OlderThan(age) => Purge::Before(engine.clock().now().minus(*age)),
-                Letters::All => Purge::All,
-            };
-            Ok(engine.archive().purge(which).await?)
-        })
-        .await
+    async fn purge(&self, which: &PurgeRequest) -> Result<usize, Failure> {
+        self.act(async |engine| engine.purge(&self.operation(), which).await).await
+    }
+
+    async fn keys(&self) -> Result<Vec<ApiKeyView>, Failure> {
+        let keys = store::existing_keys(&self.settings)?.all().await?;
+        Ok(keys.into_iter().map(Into::into).collect())
+    }
+
+    async fn create_key(&self, name: &str) -> Result<MadeKey, Failure> {
+        create_key(&switchyard_embedded::keys(&self.settings.data)?, &self.operation(), name).await
+    }
+
+    async fn revoke_key(&self, id: &str) -> Result<(), Failure> {
+        revoke_key(&store::existing_keys(&self.settings)?, &self.operation(), id).await
+    }
+
+    fn repeat(&mut self, operation: OperationId) {
+        *self.repeats.get_mut() = Some(operation);
     }
 
     async fn open(&mut self, opening: Opening) -> Result<(), Failure> {
@@ -374,6 +374,22 @@ impl Place for Folder {
     fn command(&self, words: &str) -> String {
         self.settings.command(words)
     }
+}
+
+/// Makes a key in the archive itself, past every server on it.
+pub(crate) async fn create_key(
+    keys: &ApiKeys,
+    operation: &OperationId,
+    name: &str,
+) -> Result<MadeKey, Failure> {
+    let made = keys.create(operation, name, None).await?;
+    Ok(MadeKey { record: made.record.into(), text: made.text })
+}
+
+/// Revokes a key in the archive itself, past every server on it.
+pub(crate) async fn revoke_key(keys: &ApiKeys, operation: &OperationId, id: &str) -> Result<(), Failure> {
+    keys.revoke(operation, id).await?;
+    Ok(())
 }
 
 async fn resolve(engine: &Engine, source: &Source) -> Result<(Arc<Program>, Option<u32>), EngineError> {

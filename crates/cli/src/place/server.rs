@@ -4,19 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use switchyard_api::{
-    Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt,
-    RunPage, RunView, ScheduleView, WorkflowRecord,
+    ApiKeyView, Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView,
+    Redriven, RunAt, RunPage, RunView, ScheduleView, WorkflowRecord,
 };
 use switchyard_client::{Client, Events, RunsQuery, Submission};
 use switchyard_core::run::{Decision, RunStatus};
-use switchyard_core::{ApprovalId, PatchId, RunId, Timestamp};
+use switchyard_core::{ApprovalId, OperationId, PatchId, RunId, Timestamp};
 use switchyard_lang::Program;
+use switchyard_runtime::PurgeRequest;
 use switchyard_store::RunFilter;
 use tokio::sync::watch;
 
-use super::{Follow, Fork, Letters, NewSchedule, Opening, Patch, Place, Source, Taken, Wanted};
+use super::{Follow, Fork, MadeKey, NewSchedule, Opening, Patch, Place, Source, Taken, Wanted};
 use crate::errors::Failure;
 use crate::settings::{self, Settings};
 
@@ -27,11 +29,21 @@ const EVENTS_PAGE_MAX: usize = 1_000;
 pub(super) struct Server {
     client: Client,
     settings: Settings,
+    /// Of the next change, if it repeats an earlier one.
+    repeats: Mutex<Option<OperationId>>,
 }
 
 impl Server {
     pub(super) fn new(client: Client, settings: Settings) -> Self {
-        Self { client, settings }
+        Self { client, settings, repeats: Mutex::default() }
+    }
+
+    /// For one change.
+    fn changing(&self) -> Client {
+        match self.repeats.lock().take() {
+            Some(id) => self.client.with_operation_id(id),
+            None => self.client.clone(),
+        }
     }
 
     async fn page(
@@ -152,33 +164,33 @@ impl Place for Server {
         if let Some(parallelism) = wanted.parallelism {
             submission = submission.parallelism(parallelism);
         }
-        let (run, before) = self.client.submit_once(&submission).await?;
+        let (run, before) = self.changing().submit_once(&submission).await?;
         Ok(Taken { run: run.run_id, before })
     }
 
     async fn cancel(&self, run: RunId, reason: &str, compensate: bool, now: bool) -> Result<RunAt, Failure> {
-        Ok(self.client.cancel(run, &settings::user(), reason, compensate, now).await?)
+        Ok(self.changing().cancel(run, &settings::user(), reason, compensate, now).await?)
     }
 
     async fn pause(&self, run: RunId) -> Result<RunAt, Failure> {
-        Ok(self.client.pause(run, &settings::user()).await?)
+        Ok(self.changing().pause(run, &settings::user()).await?)
     }
 
     async fn resume(&self, run: RunId) -> Result<RunAt, Failure> {
-        Ok(self.client.resume(run, &settings::user()).await?)
+        Ok(self.changing().resume(run, &settings::user()).await?)
     }
 
     async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Failure> {
-        Ok(self.client.signal(run, name, payload).await?)
+        Ok(self.changing().signal(run, name, payload).await?)
     }
 
     async fn retry(&self, run: RunId) -> Result<RunAt, Failure> {
-        Ok(self.client.retry(run, &settings::user()).await?)
+        Ok(self.changing().retry(run, &settings::user()).await?)
     }
 
     async fn fork(&self, fork: Fork) -> Result<Forked, Failure> {
         let Fork { run, from, input, edits } = fork;
-        Ok(self.client.fork(run, &switchyard_client::Fork { from, input, edits }).await?)
+        Ok(self.changing().fork(run, &switchyard_client::Fork { from, input, edits }).await?)
     }
 
     async fn decide(
@@ -188,13 +200,13 @@ impl Place for Server {
         by: &str,
         comment: &str,
     ) -> Result<RunAt, Failure> {
-        Ok(self.client.decide(approval, decision, by, comment).await?)
+        Ok(self.changing().decide(approval, decision, by, comment).await?)
     }
 
     async fn patch(&self, run: RunId, patch: Patch) -> Result<PatchReport, Failure> {
         let Patch { ops, seen, author, reason, dry_run } = patch;
         let patch = switchyard_client::Patch { ops, seen, by: Some(author), reason, dry_run };
-        Ok(self.client.patch(run, &patch).await?)
+        Ok(self.changing().patch(run, &patch).await?)
     }
 
     async fn undo_patch(
@@ -204,11 +216,11 @@ impl Place for Server {
         author: &str,
         dry_run: bool,
     ) -> Result<PatchReport, Failure> {
-        Ok(self.client.undo_patch(run, patch, author, dry_run).await?)
+        Ok(self.changing().undo_patch(run, patch, author, dry_run).await?)
     }
 
     async fn register(&self, program: &Arc<Program>) -> Result<WorkflowRecord, Failure> {
-        Ok(self.client.register_workflow(&serde_json::to_value(&*program.definition)?).await?)
+        Ok(self.changing().register_workflow(&serde_json::to_value(&*program.definition)?).await?)
     }
 
     async fn put_schedule(&self, new: NewSchedule) -> Result<ScheduleView, Failure> {
@@ -223,34 +235,52 @@ impl Place for Server {
             catch_up: new.catch_up,
             paused: false,
         };
-        Ok(self.client.put_schedule(&new.name, &schedule).await?)
+        Ok(self.changing().put_schedule(&new.name, &schedule).await?)
     }
 
     async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure> {
-        Ok(self.client.pause_schedule(name, paused).await?)
+        Ok(self.changing().pause_schedule(name, paused).await?)
     }
 
     async fn remove_schedule(&self, name: &str) -> Result<(), Failure> {
-        Ok(self.client.remove_schedule(name).await?)
+        Ok(self.changing().remove_schedule(name).await?)
     }
 
     async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure> {
-        Ok(self.client.backfill(name, from, until).await?)
+        Ok(self.changing().backfill(name, from, until).await?)
     }
 
     async fn redrive(&self, id: &str) -> Result<Redriven, Failure> {
-        Ok(self.client.redrive(id, &settings::user()).await?)
+        Ok(self.changing().redrive(id, &settings::user()).await?)
     }
 
-    async fn purge(&self, which: &Letters) -> Result<usize, Failure> {
+    async fn purge(&self, which: &PurgeRequest) -> Result<usize, Failure> {
         Ok(match which {
-            Letters::One(id) => {
-                self.client.remove_dead_letter(id).await?;
+            PurgeRequest::One(id) => {
+                self.changing().remove_dead_letter(id).await?;
                 1
             }
-            Letters::OlderThan(age) => self.client.purge_dead_letters(Some(*age)).await?,
-            Letters::All => self.client.purge_dead_letters(None).await?,
+            PurgeRequest::OlderThan(age) => self.changing().purge_dead_letters(Some(*age)).await?,
+            PurgeRequest::All => self.changing().purge_dead_letters(None).await?,
         })
+    }
+
+    async fn keys(&self) -> Result<Vec<ApiKeyView>, Failure> {
+        Ok(self.client.keys().await?)
+    }
+
+    async fn create_key(&self, name: &str) -> Result<MadeKey, Failure> {
+        let made = self.changing().create_key(name).await?;
+        Ok(MadeKey { record: made.record, text: Some(made.text) })
+    }
+
+    async fn revoke_key(&self, id: &str) -> Result<(), Failure> {
+        self.changing().revoke_key(id).await?;
+        Ok(())
+    }
+
+    fn repeat(&mut self, operation: OperationId) {
+        *self.repeats.get_mut() = Some(operation);
     }
 
     async fn open(&mut self, _: Opening) -> Result<(), Failure> {

@@ -56,6 +56,25 @@ fn waiting(yard: &Yard, args: &[&str], for_what: &str) -> String {
     yard.newest_run()
 }
 
+/// The first key closes the server, so that the rest of the story is told with it.
+#[test]
+fn keys() {
+    both_ways(|yard| {
+        assert_transcript!(said(yard, &["keys", "create", " "]), @"");
+        let made = yard.json(&["keys", "create", "ci", "--json"]);
+        let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+        assert!(key.starts_with(&format!("swk_{id}_")) && key.len() == 4 + 16 + 1 + 64, "{key}");
+        let with_key = |args: &[&str]| {
+            let mut command = yard.command(args);
+            command.env("SWITCHYARD_API_KEY", key);
+            transcript(&command.output().unwrap()).replace(id, "[KEY]")
+        };
+        assert_transcript!(with_key(&["keys", "list"]), @"");
+        assert_transcript!(with_key(&["keys", "revoke", "nobody"]), @"");
+        assert_transcript!(with_key(&["keys", "revoke", id]), @"");
+    });
+}
+
 #[test]
 fn runs() {
     both_ways(|yard| {

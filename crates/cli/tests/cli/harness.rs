@@ -191,9 +191,10 @@ pub(crate) fn transcript(output: &Output) -> String {
 }
 
 /// What differs from one time to the next.
-pub(crate) const FILTERS: [(&str, &str); 15] = [
+pub(crate) const FILTERS: [(&str, &str); 16] = [
     (r" --server http://127.0.0.1:\d+", ""),
     (r"run_[0-9a-z]{26}", "[RUN]"),
+    (r"op_[0-9a-f]{32}", "[OPERATION]"),
     (r"dead_[0-9a-z]{26}(_\d+)?", "[DEAD]"),
     (r"appr_[0-9a-f]{16}", "[APPROVAL]"),
     (r"patch_[0-9a-f]{16}", "[PATCH]"),

@@ -3,18 +3,20 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::harness::{Running, Yard, assert_transcript};
+use crate::harness::{Running, Yard, assert_transcript, transcript};
 
 /// The status line of an answer.
 fn ask(port: &str, key: &str) -> String {
+    ask_as("switchyard.example", port, key)
+}
+
+/// The same under another name of the server's.
+fn ask_as(host: &str, port: &str, key: &str) -> String {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     let authorization =
         if key.is_empty() { String::new() } else { format!("authorization: Bearer {key}\r\n") };
-    write!(
-        stream,
-        "GET /v1/runs HTTP/1.1\r\nhost: switchyard.example\r\n{authorization}connection: close\r\n\r\n"
-    )
-    .unwrap();
+    write!(stream, "GET /v1/runs HTTP/1.1\r\nhost: {host}\r\n{authorization}connection: close\r\n\r\n")
+        .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer.lines().next().unwrap_or_default().to_owned()
@@ -99,4 +101,48 @@ fn no_auth_is_for_loopback_addresses() {
     let port = port(&mut up);
     // Without keys, the name counts again.
     assert_eq!(ask(&port, ""), "HTTP/1.1 403 Forbidden");
+}
+
+#[test]
+fn keys_are_made_at_the_server_that_is_named_and_nowhere_else() {
+    let (yard, elsewhere) = (Yard::new(), Yard::new());
+    let mut up = yard.spawn(&["up", "--listen", "127.0.0.1:0"]);
+    let port = port(&mut up);
+    let address = format!("http://127.0.0.1:{port}");
+    let made = elsewhere.json(&["keys", "create", "ci", "--json", "--server", &address]);
+    assert!(!elsewhere.path().join("switchyard-data").exists(), "it made a key in a folder of its own");
+    assert_eq!(ask_as("127.0.0.1", &port, ""), "HTTP/1.1 401 Unauthorized");
+    let key = made["key"].as_str().unwrap();
+    assert_eq!(ask(&port, key), "HTTP/1.1 200 OK");
+    let with_key = |args: &[&str]| {
+        let mut command = elsewhere.command(args);
+        command.args(["--server", &address]).env("SWITCHYARD_API_KEY", key);
+        transcript(&command.output().unwrap())
+    };
+    let hide = |text: String| text.replace(made["id"].as_str().unwrap(), "[KEY]");
+    assert_transcript!(hide(with_key(&["keys", "list"])), @"");
+    assert_transcript!(hide(with_key(&["keys", "revoke", made["id"].as_str().unwrap()])), @"");
+    assert_eq!(ask(&port, key), "HTTP/1.1 401 Unauthorized");
+}
+
+#[test]
+fn a_server_that_is_named_and_not_there_is_not_exchanged_for_a_folder() {
+    let yard = Yard::new();
+    let said = yard.transcript(&["keys", "create", "ci", "--server", "http://127.0.0.1:1"]);
+    assert_transcript!(said, @"");
+    assert!(!yard.path().join("switchyard-data").exists());
+}
+
+/// For an operator who has lost every key, and for the first key as well.
+#[test]
+fn a_key_that_is_made_in_the_folder_itself_counts_when_the_command_returns() {
+    let yard = Yard::new();
+    let mut up = yard.spawn(&["up", "--listen", "127.0.0.1:0"]);
+    let port = port(&mut up);
+    assert_eq!(ask_as("127.0.0.1", &port, ""), "HTTP/1.1 200 OK");
+    let first = yard.json(&["keys", "create", "first", "--json", "--server", "none"]);
+    assert_eq!(ask_as("127.0.0.1", &port, ""), "HTTP/1.1 401 Unauthorized");
+    yard.output(&["keys", "revoke", first["id"].as_str().unwrap(), "--server", "none"]);
+    let second = yard.json(&["keys", "create", "second", "--json", "--server", "none"]);
+    assert_eq!(ask(&port, second["key"].as_str().unwrap()), "HTTP/1.1 200 OK");
 }

@@ -1,5 +1,7 @@
 //! Which commands go through a server, and what is said about it.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::Command;
 
 use crate::harness::{GATE, HELLO, Running, Yard, assert_transcript, transcript};
@@ -157,4 +159,55 @@ fn a_key_lets_commands_in() {
     let mut wrong = yard.command(&hello);
     wrong.env("SWITCHYARD_API_KEY", "swk_wrong");
     assert!(ran(wrong).contains("this is not a key of this server"));
+}
+
+/// A server that takes changes and never answers them; what is only asked it answers.
+fn half_mute() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 4096];
+            let read = stream.read(&mut request).unwrap_or(0);
+            if request[..read].starts_with(b"GET ") {
+                let body = r#"{"version": "0", "store": null}"#;
+                let length = body.len();
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+                );
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_change_that_was_not_answered_is_told_with_the_id_to_repeat_it() {
+    let yard = Yard::new();
+    let address = half_mute();
+    let run = "run_00000000000000000000000000";
+    let pause = |more: &[&str]| {
+        let args = [&["runs", "pause", run, "--server", &address][..], more].concat();
+        yard.transcript(&args).replace(&address, "[SERVER]")
+    };
+    assert_transcript!(pause(&[]), @"");
+    assert_transcript!(pause(&["--operation-id", "mine"]), @"");
+}
+
+/// In another folder the same command is another change: the id is what makes it the same.
+#[test]
+fn a_change_that_is_repeated_with_its_id_is_made_once() {
+    let (yard, _up) = served();
+    let run = yard.interrupted_at_gate();
+    let signal = ["runs", "signal", &run, "other", "--payload", "1", "--operation-id", "mine", "--json"];
+    for _ in 0..2 {
+        yard.json(&signal);
+    }
+    let events = yard.output(&["runs", "events", &run]);
+    let events = String::from_utf8_lossy(&events.stdout).into_owned();
+    assert_eq!(events.matches("signal_received").count(), 1, "{events}");
+    let other =
+        yard.transcript(&["runs", "signal", &run, "other", "--payload", "2", "--operation-id", "mine"]);
+    assert_transcript!(other, @"");
 }

@@ -4,4 +4,5 @@ mod calls;
 mod events;
 mod harness;
 mod refusals;
+mod repeating;
 mod tasks;

@@ -6,7 +6,7 @@ use switchyard_core::{RunId, Timestamp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::harness::{TestServer, cutting_proxy, hello};
+use crate::harness::TestServer;
 
 #[tokio::test]
 async fn a_refusal_has_a_code_a_sentence_and_a_hint() {
@@ -51,30 +51,4 @@ async fn somebody_else_is_not_taken_for_a_server() {
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello").await;
     });
     assert!(matches!(client.server().await.unwrap_err(), Error::Strange { .. }));
-}
-
-/// A submission whose answer is lost: with a key it is made again and is the same run, without one it is not.
-#[tokio::test]
-async fn only_what_does_no_harm_is_repeated() {
-    let server = TestServer::start().await;
-    let proxy = cutting_proxy(server.address, 500).await;
-    let client = Client::builder(&format!("http://{proxy}")).tries(20).build().unwrap();
-    for n in 0..5 {
-        let keyed = Submission::definition(hello(), json!({"name": n})).idempotency_key(&format!("k{n}"));
-        client.submit(&keyed).await.unwrap();
-    }
-    let listed = server.client().runs(&Default::default()).await.unwrap().runs.len();
-    assert_eq!(listed, 5);
-    let (mut accepted, mut lost) = (0, 0);
-    while accepted == 0 || lost == 0 {
-        match client.submit(&Submission::definition(hello(), json!({"name": "x"}))).await {
-            Ok(_) => accepted += 1,
-            Err(error) => {
-                assert!(error.is_unreachable(), "{error}");
-                lost += 1;
-            }
-        }
-    }
-    let listed = server.client().runs(&Default::default()).await.unwrap().runs.len();
-    assert_eq!(listed, 5 + accepted + lost, "each was made once");
 }

@@ -39,7 +39,7 @@ pub enum Refusal {
     #[error("idempotency key `{key}` was used for {run} with a different workflow or input")]
     KeyReused { key: Arc<str>, run: crate::RunId },
 
-    #[error("operation id `{0}` was used for another command on this run")]
+    #[error("operation id `{0}` was used for another request")]
     OperationReused(crate::OperationId),
 
     #[error("there is a run {0} already")]

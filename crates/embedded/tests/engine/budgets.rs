@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use switchyard_core::run::{EventKind, RunStatus};
-use switchyard_runtime::{EngineError, Submission};
+use switchyard_runtime::{EngineError, Submission, ids};
 
 use crate::support::{Seen, TestYard, program};
 
@@ -92,6 +92,6 @@ async fn a_run_is_cancelled_while_its_expression_is_evaluated() {
     let long = "${{ lists.range(10000).all(x, lists.range(150).all(y, x + y >= 0)) }}";
     let run = yard.start(&transform(long), json!({})).await;
     yard.until(run, |kind| matches!(kind, EventKind::NodeStarted { .. })).await;
-    yard.engine().cancel(run, "tester", "enough", false).await.unwrap();
+    yard.engine().cancel(run, &ids::operation_id(), "tester", "enough", false, false).await.unwrap();
     assert_eq!(yard.end(run).await.status(), RunStatus::Cancelled);
 }

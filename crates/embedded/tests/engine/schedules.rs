@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use switchyard_core::run::RunStatus;
 use switchyard_core::schedule::{CatchUp, Overlap, Schedule};
-use switchyard_core::yard::Acceptance;
 use switchyard_core::{Payload, Timestamp};
+use switchyard_runtime::ids;
 use switchyard_store::ManualClock;
 
 use crate::support::{Seen, TestYard, program};
@@ -45,7 +45,7 @@ const QUICK: &str = "name: report\nnodes:\n  a: { type: transform, value: '${{ i
 #[tokio::test]
 async fn a_tick_is_started_once_by_however_many_servers() {
     let (yard, clock) = yard(QUICK).await;
-    yard.engine().put_schedule(hourly()).await.unwrap();
+    yard.engine().put_schedule(&ids::operation_id(), hourly()).await.unwrap();
     assert!(yard.engine().start_due().await.unwrap().started.is_empty());
     clock.advance(HOUR);
     let before = yard.engine().schedule("hourly").await.unwrap();
@@ -63,7 +63,7 @@ async fn a_tick_is_started_once_by_however_many_servers() {
 async fn a_run_that_takes_long_meets_the_next_tick() {
     for (overlap, expected) in [(Overlap::Skip, 1), (Overlap::Queue, 2), (Overlap::Allow, 2)] {
         let (yard, clock) = yard(QUICK).await;
-        yard.engine().put_schedule(Schedule { overlap, ..hourly() }).await.unwrap();
+        yard.engine().put_schedule(&ids::operation_id(), Schedule { overlap, ..hourly() }).await.unwrap();
         let mut started = Vec::new();
         for _ in 0..2 {
             clock.advance(HOUR);
@@ -79,11 +79,14 @@ async fn a_run_that_takes_long_meets_the_next_tick() {
 #[tokio::test]
 async fn a_paused_schedule_starts_nothing_and_makes_up_for_nothing() {
     let (yard, clock) = yard(QUICK).await;
-    yard.engine().put_schedule(Schedule { catch_up: CatchUp::All, ..hourly() }).await.unwrap();
-    yard.engine().pause_schedule("hourly", true).await.unwrap();
+    yard.engine()
+        .put_schedule(&ids::operation_id(), Schedule { catch_up: CatchUp::All, ..hourly() })
+        .await
+        .unwrap();
+    yard.engine().pause_schedule(&ids::operation_id(), "hourly", true).await.unwrap();
     clock.advance(HOUR * 5);
     assert!(yard.engine().start_due().await.unwrap().started.is_empty());
-    yard.engine().pause_schedule("hourly", false).await.unwrap();
+    yard.engine().pause_schedule(&ids::operation_id(), "hourly", false).await.unwrap();
     assert!(yard.engine().start_due().await.unwrap().started.is_empty());
     clock.advance(HOUR);
     assert_eq!(yard.engine().start_due().await.unwrap().started.len(), 1);
@@ -92,16 +95,21 @@ async fn a_paused_schedule_starts_nothing_and_makes_up_for_nothing() {
 #[tokio::test]
 async fn a_backfill_starts_what_was_not_started() {
     let (yard, clock) = yard(QUICK).await;
-    yard.engine().put_schedule(Schedule { overlap: Overlap::Allow, ..hourly() }).await.unwrap();
+    yard.engine()
+        .put_schedule(&ids::operation_id(), Schedule { overlap: Overlap::Allow, ..hourly() })
+        .await
+        .unwrap();
     clock.advance(HOUR);
     let regular = yard.engine().start_due().await.unwrap().started[0];
     let now = Timestamp::from_millis(1_767_225_300_000).plus(HOUR);
-    let filled =
-        yard.engine().backfill("hourly", Timestamp::from_millis(1_767_225_300_000 - 7_200_000), now).await;
+    let filled = yard
+        .engine()
+        .backfill(&ids::operation_id(), "hourly", Timestamp::from_millis(1_767_225_300_000 - 7_200_000), now)
+        .await;
     let filled = filled.unwrap();
-    assert_eq!(filled.len(), 3);
-    assert_eq!(filled[2].1, Acceptance::Existing(regular));
-    assert!(matches!(filled[0].1, Acceptance::New(_)));
+    assert_eq!((filled.runs.len(), filled.next), (3, None));
+    assert_eq!((filled.runs[2].run_id, filled.runs[2].started), (regular, false));
+    assert!(filled.runs[0].started);
 }
 
 #[tokio::test]
@@ -113,7 +121,8 @@ async fn what_cannot_be_is_refused() {
         (Schedule { workflow: "nothing".into(), ..hourly() }, "no workflow `nothing`"),
         (Schedule { name: "a b".into(), ..hourly() }, "not a name"),
     ] {
-        let refused = yard.engine().put_schedule(schedule).await.unwrap_err().to_string();
+        let refused =
+            yard.engine().put_schedule(&ids::operation_id(), schedule).await.unwrap_err().to_string();
         assert!(refused.contains(expected), "{refused}");
     }
     assert!(yard.engine().archive().schedules().await.unwrap().is_empty());

@@ -1,5 +1,6 @@
 //! Background duties: one file each. What one pass does is a method of the hot store, which tests call.
 
+mod operations;
 mod reclaim;
 mod recover;
 mod retention;
@@ -7,6 +8,7 @@ mod schedules;
 mod signals;
 mod timers;
 
+pub use operations::forget_operations_forever;
 pub use reclaim::reclaim_forever;
 pub use recover::recover_forever;
 pub use retention::retain_forever;

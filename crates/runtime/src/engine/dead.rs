@@ -2,16 +2,27 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use serde::Serialize;
 use switchyard_api::{DeadLetterView, Delivery, QueueView, QueuesView, Redriven, RunAt};
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{Event, EventKind, ReleaseReason};
 use switchyard_core::yard::band;
 use switchyard_core::{Hash, OperationId, RunId};
 use switchyard_store::plain::oversized;
-use switchyard_store::{DeadKind, DeadLetter, PRIORITIES, Purge, StoreError};
+use switchyard_store::{DeadKind, DeadLetter, Mutation, PRIORITIES, Purge, StoreError};
 
 use super::{Engine, EngineError, History};
+
+/// Dead letters that are to go.
+#[derive(Clone, Debug, Serialize)]
+pub enum PurgeRequest {
+    One(String),
+    /// Those that have lain there for longer.
+    OlderThan(Duration),
+    All,
+}
 
 /// Dead letters that are counted.
 const COUNTED_MAX: usize = 10_000;
@@ -56,14 +67,24 @@ impl Engine {
     }
 
     /// Sends a dead letter once more: a task starts over with its run, a signal is looked at again.
+    ///
+    /// The letter is gone once its run has started over, so it is noted first: a repetition finds there what to answer, and
+    /// what the first time did not get to.
     pub async fn redrive(
         &self,
         id: &str,
         operation: &OperationId,
         by: &str,
     ) -> Result<Redriven, EngineError> {
-        let letter = self.archive.dead_letter(id).await?;
-        let letter = letter.ok_or_else(|| StoreError::unknown("dead letter", id))?;
+        let request = self.asks(operation, "redrive", &(id, by))?;
+        let noted = self.mutate(&request, || async move {
+            let letter = self.archive.dead_letter(id).await?;
+            let letter = letter.ok_or_else(|| StoreError::unknown("dead letter", id))?;
+            let note = serde_json::to_value(&letter);
+            Ok(Mutation::Note(note.map_err(|error| StoreError::Corrupt(error.to_string()))?))
+        });
+        let letter: DeadLetter = serde_json::from_value(noted.await?.note()?)
+            .map_err(|error| StoreError::Corrupt(format!("a note on dead letter {id}: {error}")))?;
         let run = match (letter.kind, letter.run_id, &letter.signal) {
             (DeadKind::Task, Some(run), _) => {
                 let run = self.eldest(run).await?;
@@ -79,6 +100,7 @@ impl Engine {
                 return Err(EngineError::BadRequest(message));
             }
             (_, _, Some(signal)) => {
+                // A signal that is looked at twice counts once: it settles one claim.
                 self.hot.signal_again(signal).await?;
                 None
             }
@@ -87,6 +109,19 @@ impl Engine {
         // One that was buried anew meanwhile stays.
         self.archive.purge(Purge::Seen(letter.id.clone(), letter.at)).await?;
         Ok(Redriven { id: letter.id, run })
+    }
+
+    /// Removes dead letters. How many.
+    pub async fn purge(&self, operation: &OperationId, which: &PurgeRequest) -> Result<usize, EngineError> {
+        let request = self.asks(operation, "purge", which)?;
+        let outcome = self.mutate(&request, || async move {
+            Ok(Mutation::PurgeDeadLetters(match which {
+                PurgeRequest::One(id) => Purge::One(id.as_str().into()),
+                PurgeRequest::OlderThan(age) => Purge::Before(self.clock.now().minus(*age)),
+                PurgeRequest::All => Purge::All,
+            }))
+        });
+        Ok(outcome.await?.removed()?)
     }
 
     /// The run that this one is done for, which is what starts over.

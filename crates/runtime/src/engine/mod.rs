@@ -7,6 +7,7 @@ mod error;
 mod follow;
 mod fork;
 mod history;
+mod mutate;
 mod operation;
 mod patch;
 mod recover;
@@ -23,6 +24,7 @@ use switchyard_store::{Archive, Cas, Clock, HotStore};
 use crate::{ApiKeys, Catalog, Payloads};
 
 pub use audit::Audit;
+pub use dead::PurgeRequest;
 pub use error::EngineError;
 pub use follow::Follow;
 pub use fork::{Fork, Forked};
@@ -32,6 +34,8 @@ pub use recover::Recovered;
 pub use retain::Retained;
 pub use schedules::Pass;
 pub use submit::Submission;
+
+pub(crate) use mutate::mutate;
 
 /// The engine over one pair of stores.
 #[derive(Clone)]

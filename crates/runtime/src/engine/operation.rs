@@ -37,8 +37,7 @@ impl Engine {
         self.until_known(&id, || self.try_command(run, &operation, command.clone(), verb)).await
     }
 
-    /// Tries, and tries again while it is unknown whether an earlier try took effect. Each try must carry the same
-    /// operation id. Once one is unknown, one that certainly did nothing tells nothing about it.
+    /// See [`until_known`].
     pub(super) async fn until_known<T, F>(
         &self,
         id: &OperationId,
@@ -47,22 +46,7 @@ impl Engine {
     where
         F: Future<Output = Result<T, EngineError>>,
     {
-        let begun = Instant::now();
-        let (mut wait, mut unknown) = (AGAIN_AFTER, false);
-        loop {
-            let why = match attempt().await {
-                Err(EngineError::Store(StoreError::OutcomeUnknown(why))) => why,
-                Err(EngineError::Store(error)) if unknown && error.is_outage() => error.to_string(),
-                answer => return answer,
-            };
-            unknown = true;
-            if begun.elapsed() + wait >= KNOWN_WITHIN {
-                return Err(EngineError::OutcomeUnknown { operation: id.clone(), why });
-            }
-            tracing::warn!(operation = %id, why, "whether a command took effect is unknown; it is sent again");
-            tokio::time::sleep(wait).await;
-            wait = (2 * wait).min(AGAIN_AFTER_MAX);
-        }
+        until_known(id, attempt).await
     }
 
     pub(super) async fn try_command(
@@ -80,5 +64,29 @@ impl Engine {
             },
             other => Ok(other?),
         }
+    }
+}
+
+/// Tries, and tries again while it is unknown whether an earlier try took effect. Each try must carry the same operation
+/// id. Once one is unknown, one that certainly did nothing tells nothing about it.
+pub(crate) async fn until_known<T, F>(id: &OperationId, attempt: impl Fn() -> F) -> Result<T, EngineError>
+where
+    F: Future<Output = Result<T, EngineError>>,
+{
+    let begun = Instant::now();
+    let (mut wait, mut unknown) = (AGAIN_AFTER, false);
+    loop {
+        let why = match attempt().await {
+            Err(EngineError::Store(StoreError::OutcomeUnknown(why))) => why,
+            Err(EngineError::Store(error)) if unknown && error.is_outage() => error.to_string(),
+            answer => return answer,
+        };
+        unknown = true;
+        if begun.elapsed() + wait >= KNOWN_WITHIN {
+            return Err(EngineError::OutcomeUnknown { operation: id.clone(), why });
+        }
+        tracing::warn!(operation = %id, why, "whether a command took effect is unknown; it is sent again");
+        tokio::time::sleep(wait).await;
+        wait = (2 * wait).min(AGAIN_AFTER_MAX);
     }
 }

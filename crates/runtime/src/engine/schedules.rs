@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use switchyard_api::{Backfilled, TickRun};
 use switchyard_core::run::{Concurrency, Refusal};
-use switchyard_core::schedule::{Overlap, Schedule, Timetable};
+use switchyard_core::schedule::{Overlap, Schedule, TICKS_MAX, Timetable};
 use switchyard_core::yard::Acceptance;
-use switchyard_core::{RunId, Timestamp};
-use switchyard_store::{ScheduleRecord, StoreError};
+use switchyard_core::{OperationId, RunId, Timestamp};
+use switchyard_store::{Mutation, ScheduleRecord, StoreError};
 
 use super::{Engine, EngineError, Submission};
 use crate::evaluate::prepare_input;
@@ -26,36 +27,54 @@ pub struct Pass {
 
 impl Engine {
     /// Keeps a schedule; it starts at its next tick.
-    pub async fn put_schedule(&self, schedule: Schedule) -> Result<ScheduleRecord, EngineError> {
-        read(&schedule)?;
-        // Told now, to whoever makes it, rather than at every tick to nobody.
-        let (program, _) = self.scheduled_workflow(&schedule).await?;
-        prepare_input(&program, self.payloads.load(&schedule.input).await?)
-            .await
-            .map_err(EngineError::Invalid)?;
-        self.keep_schedule(schedule).await
+    pub async fn put_schedule(
+        &self,
+        operation: &OperationId,
+        schedule: Schedule,
+    ) -> Result<ScheduleRecord, EngineError> {
+        let request = self.asks(operation, "put_schedule", &schedule)?;
+        let schedule = &schedule;
+        let outcome = self.mutate(&request, || async move {
+            read(schedule)?;
+            // Told now, to the caller that makes it, rather than in the log at every tick.
+            let (program, _) = self.scheduled_workflow(schedule).await?;
+            let input = self.payloads.load(&schedule.input).await?;
+            prepare_input(&program, input).await.map_err(EngineError::Invalid)?;
+            self.scheduling(schedule.clone()).await
+        });
+        Ok(outcome.await?.schedule()?)
     }
 
-    async fn keep_schedule(&self, schedule: Schedule) -> Result<ScheduleRecord, EngineError> {
+    /// The schedule with its next tick and, if it had one, its newest run.
+    async fn scheduling(&self, schedule: Schedule) -> Result<Mutation, EngineError> {
         let timetable = read(&schedule)?;
         let next_at = timetable.next_after(self.clock.now());
         if next_at.is_none() {
             return Err(EngineError::BadRequest(format!("`{}` never comes", schedule.cron)));
         }
         let last_run = self.archive.schedule(&schedule.name).await?.and_then(|record| record.last_run);
-        let record = ScheduleRecord { schedule, next_at, last_run };
-        self.archive.put_schedule(record.clone()).await?;
-        Ok(record)
+        Ok(Mutation::PutSchedule(Box::new(ScheduleRecord { schedule, next_at, last_run })))
     }
 
     /// Ticks that pass while a schedule is paused are not made up for.
-    pub async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleRecord, EngineError> {
-        let record = self.schedule(name).await?;
-        self.keep_schedule(Schedule { paused, ..record.schedule }).await
+    pub async fn pause_schedule(
+        &self,
+        operation: &OperationId,
+        name: &str,
+        paused: bool,
+    ) -> Result<ScheduleRecord, EngineError> {
+        let request = self.asks(operation, "pause_schedule", &(name, paused))?;
+        let outcome = self.mutate(&request, || async move {
+            let record = self.schedule(name).await?;
+            self.scheduling(Schedule { paused, ..record.schedule }).await
+        });
+        Ok(outcome.await?.schedule()?)
     }
 
-    pub async fn remove_schedule(&self, name: &str) -> Result<(), EngineError> {
-        match self.archive.remove_schedule(name).await? {
+    pub async fn remove_schedule(&self, operation: &OperationId, name: &str) -> Result<(), EngineError> {
+        let request = self.asks(operation, "remove_schedule", &name)?;
+        let remove = || async { Ok(Mutation::RemoveSchedule { name: name.to_owned() }) };
+        match self.mutate(&request, remove).await?.changed()? {
             true => Ok(()),
             false => Err(StoreError::unknown("schedule", name).into()),
         }
@@ -66,19 +85,42 @@ impl Engine {
         found.ok_or_else(|| StoreError::unknown("schedule", name).into())
     }
 
-    /// Starts the ticks of a span of time, in the past or not, that were not started yet.
+    /// Starts the ticks of a span of time, in the past or not, that were not started yet. At most [`TICKS_MAX`].
     pub async fn backfill(
+        &self,
+        operation: &OperationId,
+        name: &str,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<Backfilled, EngineError> {
+        let request = self.asks(operation, "backfill", &(name, from, until))?;
+        // A tick is started once, so all of this may be done again; the note is what the first time came to.
+        let outcome = self.mutate(&request, || async move {
+            let backfilled = self.start_ticks(name, from, until).await?;
+            let note = serde_json::to_value(backfilled);
+            Ok(Mutation::Note(note.map_err(|error| StoreError::Corrupt(error.to_string()))?))
+        });
+        let note = serde_json::from_value(outcome.await?.note()?);
+        Ok(note.map_err(|error| StoreError::Corrupt(format!("a note on a backfill: {error}")))?)
+    }
+
+    async fn start_ticks(
         &self,
         name: &str,
         from: Timestamp,
         until: Timestamp,
-    ) -> Result<Vec<(Timestamp, Acceptance)>, EngineError> {
+    ) -> Result<Backfilled, EngineError> {
         let schedule = self.schedule(name).await?.schedule;
-        let mut started = Vec::new();
-        for tick in read(&schedule)?.between(from, until) {
-            started.push((tick, self.start_tick(&schedule, tick).await?));
+        let timetable = read(&schedule)?;
+        let mut runs = Vec::new();
+        for tick in timetable.between(from, until) {
+            let acceptance = self.start_tick(&schedule, tick).await?;
+            let started = matches!(acceptance, Acceptance::New(_));
+            runs.push(TickRun { tick, run_id: acceptance.run(), started });
         }
-        Ok(started)
+        let full = runs.last().filter(|_| runs.len() == TICKS_MAX);
+        let next = full.and_then(|last| timetable.next_after(last.tick)).filter(|tick| *tick <= until);
+        Ok(Backfilled { runs, next })
     }
 
     /// One pass of the schedule duty.

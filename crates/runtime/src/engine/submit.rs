@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use switchyard_core::run::{Accepted, Concurrency, Idempotency, Refusal};
+use switchyard_core::run::{Accepted, Concurrency, EventKind, Idempotency, Refusal};
 use switchyard_core::yard::{Acceptance, NewRun};
-use switchyard_core::{Hash, Payload, TraceLink};
+use switchyard_core::{Hash, OperationId, Payload, RunId, Timestamp, TraceLink};
 use switchyard_lang::{Program, Scope};
+use switchyard_store::StoreError;
 
 use super::{Engine, EngineError};
 use crate::evaluate::{prepare_input, render_text};
@@ -45,47 +46,130 @@ impl Submission {
     }
 }
 
+/// The run that a submission is for, and what makes repeating it safe.
+struct Naming {
+    run: RunId,
+    /// The key that the caller gave, kept with the run.
+    key: Option<Idempotency>,
+    /// Of everything that was submitted.
+    body: Hash,
+    /// The caller repeats a submission that the server had named after its run.
+    repeated: bool,
+}
+
 impl Engine {
     /// Accepts a run: when this returns, it will end, whatever is killed on the way.
+    ///
+    /// While it is unknown whether an earlier try was accepted, the same run is handed in again, so it is there once.
     pub async fn submit(&self, submission: Submission) -> Result<Acceptance, EngineError> {
         let program = &submission.program;
         let input = prepare_input(program, submission.input.clone()).await.map_err(EngineError::Invalid)?;
-        let payload = self.payloads.keep(&input).await?;
-        let idempotency = idempotency(&submission, &payload);
-        if let Some(known) = self.known(idempotency.as_ref()).await? {
+        let payload =
+            self.payloads.keep(&input).await.map_err(|error| EngineError::from(error).not_applied())?;
+        let now = self.clock.now();
+        let naming = self.naming(&submission, &payload, now);
+        if let Some(known) = self.known(&naming).await? {
             return Ok(known);
         }
         self.catalog.add(program.clone()).await?;
         let concurrency = concurrency(&submission, &input).await?;
-        let now = self.clock.now();
-        let id = ids::run_id(now, 0);
         let accepted = Accepted {
             workflow_version: submission.workflow_version,
             concurrency,
             deadline: submission.deadline.map(|after| now.plus(after)),
             parallelism: submission.parallelism,
-            idempotency,
-            trace: self.observe.link(id, submission.trace.clone()),
+            idempotency: naming.key.clone(),
+            trace: self.observe.link(naming.run, submission.trace.clone()),
             ..Accepted::plain(program.ir.name.clone(), program.hash, payload)
         };
-        Ok(self.hot.accept(NewRun { id, accepted }).await?)
+        let new = NewRun { id: naming.run, accepted };
+        let operation = match &naming.key {
+            Some(key) => OperationId::new(key.key.clone()).ok(),
+            None => ids::submission_id(naming.run),
+        };
+        match operation {
+            Some(id) => self.until_known(&id, || self.take_in(&naming, &new)).await,
+            // Its key cannot be sent as a header; the caller, who chose it, can send it again in the body.
+            None => self.take_in(&naming, &new).await,
+        }
     }
 
-    /// The run that this key was used for, if it was, and if for the same thing.
-    async fn known(&self, wanted: Option<&Idempotency>) -> Result<Option<Acceptance>, EngineError> {
-        let Some(wanted) = wanted else { return Ok(None) };
-        match self.archive.by_idempotency_key(&wanted.key).await? {
-            None => Ok(None),
-            Some((run, body)) if body == wanted.body => Ok(Some(Acceptance::Existing(run))),
-            Some((run, _)) => Err(Refusal::KeyReused { key: wanted.key.clone(), run }.into()),
+    fn naming(&self, submission: &Submission, input: &Payload, now: Timestamp) -> Naming {
+        let body = body(submission.program.hash, input);
+        let fresh = || ids::run_id(now, 0);
+        match submission.idempotency_key.as_deref() {
+            None => Naming { run: fresh(), key: None, body, repeated: false },
+            Some(key) => match ids::submitted_run(key, now) {
+                Some(run) => Naming { run, key: None, body, repeated: true },
+                None => {
+                    let key = Some(Idempotency { key: key.into(), body });
+                    Naming { run: fresh(), key, body, repeated: false }
+                }
+            },
         }
+    }
+
+    /// Hands the run in. That it is there already is the answer to an earlier try.
+    async fn take_in(&self, naming: &Naming, new: &NewRun) -> Result<Acceptance, EngineError> {
+        let error = match self.hot.accept(new.clone()).await {
+            Ok(acceptance) => return Ok(acceptance),
+            Err(error) => error,
+        };
+        let is_there = match &error {
+            StoreError::Refused(Refusal::RunExists(run)) | StoreError::Diverged { run, .. } => *run == new.id,
+            // Another run has the key in the archive, from a try that went through another server.
+            StoreError::Corrupt(_) => naming.key.is_some(),
+            _ => false,
+        };
+        if !is_there {
+            return Err(error.into());
+        }
+        if let Some(known) = self.known(naming).await? {
+            return Ok(known);
+        }
+        // It may still be on its way to the archive.
+        self.hot.archived().await.map_err(StoreError::not_applied)?;
+        match self.known(naming).await? {
+            Some(known) => Ok(known),
+            None => match self.found(naming).await? {
+                true => Ok(Acceptance::New(naming.run)),
+                false => Err(error.into()),
+            },
+        }
+    }
+
+    /// The run that this was submitted as before, if it was, and if it was the same.
+    async fn known(&self, naming: &Naming) -> Result<Option<Acceptance>, EngineError> {
+        if let Some(wanted) = &naming.key {
+            return match self.archive.by_idempotency_key(&wanted.key).await? {
+                None => Ok(None),
+                Some((run, body)) if body == wanted.body => Ok(Some(Acceptance::Existing(run))),
+                Some((run, _)) => Err(Refusal::KeyReused { key: wanted.key.clone(), run }.into()),
+            };
+        }
+        match naming.repeated && self.found(naming).await? {
+            true => Ok(Some(Acceptance::Existing(naming.run))),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether the run is archived, with what is submitted now.
+    async fn found(&self, naming: &Naming) -> Result<bool, EngineError> {
+        let first = self.archive.events(naming.run, 0, 1).await?;
+        let Some(EventKind::RunAccepted(accepted)) = first.first().map(|event| &event.kind) else {
+            return Ok(false);
+        };
+        if body(accepted.definition, &accepted.input) == naming.body {
+            return Ok(true);
+        }
+        let key = ids::submission_id(naming.run).map_or_else(|| "?".into(), |id| id.as_str().into());
+        Err(Refusal::KeyReused { key, run: naming.run }.into())
     }
 }
 
-fn idempotency(submission: &Submission, input: &Payload) -> Option<Idempotency> {
-    let key = submission.idempotency_key.as_deref()?;
-    let body = Hash::of(format!("{}\n{input:?}", submission.program.hash).as_bytes());
-    Some(Idempotency { key: key.into(), body })
+/// The same for the same submission.
+fn body(definition: Hash, input: &Payload) -> Hash {
+    Hash::of(format!("{definition}\n{input:?}").as_bytes())
 }
 
 async fn concurrency(submission: &Submission, input: &Value) -> Result<Option<Concurrency>, EngineError> {

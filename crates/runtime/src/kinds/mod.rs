@@ -208,9 +208,7 @@ fn store_error(error: &StoreError) -> NodeError {
         StoreError::Unavailable(_)
         | StoreError::OutcomeUnknown(_)
         | StoreError::InUse { .. }
-        | StoreError::Mismatched(_) => {
-            NodeError::retryable(STORE_UNAVAILABLE, error.to_string())
-        }
+        | StoreError::Mismatched(_) => NodeError::retryable(STORE_UNAVAILABLE, error.to_string()),
         StoreError::Unknown { kind: "workflow", .. } => {
             NodeError::permanent("unknown_workflow", error.to_string())
         }

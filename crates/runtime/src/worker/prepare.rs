@@ -78,7 +78,7 @@ pub(super) async fn succeed(
     let program = services.catalog.get(task.definition).await.map_err(kinds::catalog_error)?;
     let node = program.node(task.ix);
     let key = match &node.cache {
-        Some(_) => cache_key(task, &program, node, &scope(services, task).await?)?,
+        Some(_) => cache_key(task, &program, node, &scope(services, task).await?).await?,
         None => None,
     };
     keep(services, &program, node, key.as_deref(), output).await

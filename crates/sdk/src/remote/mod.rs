@@ -62,8 +62,7 @@ impl RemoteYard {
         self.submit_with(workflow, input, SubmitOptions::new()).await
     }
 
-    /// The same with a key, a deadline, a limit. Only a submission with an idempotency key is repeated when the
-    /// connection breaks: without one, it may or may not have been accepted.
+    /// The same with a key, a deadline, a limit. A submission is repeated when the connection breaks, and accepted once.
     pub async fn submit_with(
         &self,
         workflow: impl Into<Workflow>,

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchyard_core::RunId;
 use switchyard_embedded::Embedded;
-use switchyard_runtime::{Engine, Recovered, RunView, Submission};
+use switchyard_runtime::{Engine, Recovered, RunView, Submission, ids};
 use switchyard_store::WorkflowRecord;
 use tokio::sync::watch;
 
@@ -102,9 +102,7 @@ impl Yard {
     pub async fn register_workflow(&self, workflow: impl Into<Workflow>) -> Result<WorkflowRecord, Error> {
         let engine = self.engine();
         let Resolved { program, .. } = workflow.into().resolve(engine).await?;
-        engine.catalog().add(program.clone()).await?;
-        let now = engine.clock().now();
-        Ok(engine.archive().register_workflow(&program.ir.name, program.hash, now).await?)
+        Ok(engine.register_workflow(&ids::operation_id(), &program).await?)
     }
 
     /// The unfinished runs that were found when the folder was opened, and those that could not be taken up.

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_api::{DeadLetterView, Redriven};
-use switchyard_store::{Purge, StoreError};
+use switchyard_runtime::PurgeRequest;
+use switchyard_store::StoreError;
 
 use super::control::author;
 use crate::ServerState;
@@ -139,8 +140,9 @@ async fn show_letter(
 async fn remove_letter(
     State(state): State<ServerState>,
     Segments(id): Segments<String>,
+    Operation(operation): Operation,
 ) -> Result<StatusCode, Problem> {
-    match state.engine.archive().purge(Purge::One(id.as_str().into())).await? {
+    match state.engine.purge(&operation, &PurgeRequest::One(id.clone())).await? {
         0 => Err(StoreError::unknown("dead letter", id).into()),
         _ => Ok(StatusCode::NO_CONTENT),
     }
@@ -148,14 +150,15 @@ async fn remove_letter(
 
 async fn purge_letters(
     State(state): State<ServerState>,
+    Operation(operation): Operation,
     Body(body): Body<PurgeBody>,
 ) -> Result<Json<Value>, Problem> {
     let which = match (body.older_than, body.all) {
-        (Some(age), false) => Purge::Before(state.engine.clock().now().minus(age.0)),
-        (None, true) => Purge::All,
+        (Some(age), false) => PurgeRequest::OlderThan(age.0),
+        (None, true) => PurgeRequest::All,
         _ => return Err(Problem::unprocessable("invalid_body", "say either `older_than` or `all`")),
     };
-    Ok(Json(json!({ "purged": state.engine.archive().purge(which).await? })))
+    Ok(Json(json!({ "purged": state.engine.purge(&operation, &which).await? })))
 }
 
 async fn redrive_letter(

@@ -7,11 +7,14 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchyard_api::{ApiKeyView, DrawnKey};
+use switchyard_core::Hash;
+use switchyard_store::StoreError;
 
 use super::control::NAME_BYTES_MAX;
 use crate::ServerState;
 use crate::api::Api;
-use crate::extract::{Body, Segments, short};
+use crate::extract::{Body, Operation, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 
@@ -22,6 +25,32 @@ struct CreateBody {
     /// Whose it is or what for. Histories show it as the author of what is done with the key.
     #[schemars(length(min = 1, max = 256))]
     name: String,
+    /// A key that its holder has drawn, so that its secret goes nowhere: `swk_<id>_<secret>`. Without it the server draws one.
+    drawn: Option<DrawnKeyBody>,
+}
+
+/// What a server keeps of a key.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DrawnKeyBody {
+    /// Sixteen hexadecimal digits, of 64 random bits.
+    #[schemars(extend("pattern" = "^[0-9a-f]{16}$"))]
+    id: String,
+    /// The SHA-256 of the secret, which has 256 random bits: `sha256:` and 64 hexadecimal digits.
+    #[schemars(extend("pattern" = "^sha256:[0-9a-f]{64}$"))]
+    digest: String,
+}
+
+impl DrawnKeyBody {
+    fn read(self) -> Result<DrawnKey, Problem> {
+        let invalid = |what: &str| Problem::unprocessable("invalid_body", format!("`drawn`: {what}"));
+        let digest = self.digest.parse::<Hash>().map_err(|error| invalid(&error.to_string()))?;
+        let drawn = DrawnKey { id: self.id, digest };
+        match drawn.has_valid_id() {
+            true => Ok(drawn),
+            false => Err(invalid("its `id` has sixteen hexadecimal digits")),
+        }
+    }
 }
 
 pub(super) fn register(api: &mut Api) {
@@ -33,13 +62,12 @@ pub(super) fn register(api: &mut Api) {
     api.get("/v1/keys", list, list_keys);
     let body = api.schema::<CreateBody>();
     let mut made = openapi::api_key();
-    made["properties"]["key"] =
-        json!({ "type": "string", "description": "The key. It is shown once, and kept nowhere" });
+    made["properties"]["key"] = json!({ "type": "string", "description": "The key, if the server drew it just now. It is shown once, and kept nowhere" });
     let create = api
         .operation("keys", "createKey", "Make an API key")
         .description(
             "As long as there is no key, anybody on the server's machine can make the first one; from then on every \
-             request needs a key.",
+             request needs a key. A repetition with the same `Idempotency-Key` answers the same key, without its text.",
         )
         .body(body, true)
         .answer(201, "The key", made);
@@ -52,30 +80,38 @@ pub(super) fn register(api: &mut Api) {
 }
 
 async fn list_keys(State(state): State<ServerState>) -> Result<Json<Value>, Problem> {
-    Ok(Json(json!({ "keys": state.engine.keys().all().await? })))
+    let keys: Vec<ApiKeyView> = state.engine.keys().all().await?.into_iter().map(Into::into).collect();
+    Ok(Json(json!({ "keys": keys })))
 }
 
 async fn create_key(
     State(state): State<ServerState>,
+    Operation(operation): Operation,
     Body(body): Body<CreateBody>,
 ) -> Result<Response, Problem> {
     let name = short("name", &body.name, NAME_BYTES_MAX)?;
     if name.trim().is_empty() || name.chars().any(char::is_control) {
         return Err(Problem::unprocessable("invalid_body", "`name` is empty or not printable"));
     }
-    let made = state.engine.keys().create(name).await?;
+    let drawn = body.drawn.map(DrawnKeyBody::read).transpose()?;
+    let made = state.engine.keys().create(&operation, name, drawn).await?;
     tracing::info!(key = made.record.id, name, "an API key was made");
-    let mut document = serde_json::to_value(&made.record)?;
-    document["key"] = made.text.into();
+    let mut document = serde_json::to_value(ApiKeyView::from(made.record))?;
+    if let Some(text) = made.text {
+        document["key"] = text.to_string().into();
+    }
     Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(document)).into_response())
 }
 
 async fn revoke_key(
     State(state): State<ServerState>,
     Segments(id): Segments<String>,
-) -> Result<Json<Value>, Problem> {
-    if state.engine.keys().revoke(&id).await? {
+    Operation(operation): Operation,
+) -> Result<Json<ApiKeyView>, Problem> {
+    if state.engine.keys().revoke(&operation, &id).await? {
         tracing::info!(key = id, "an API key was revoked");
     }
-    Ok(Json(json!(state.engine.archive().api_key(&id).await?)))
+    let read = state.engine.archive().api_key(&id).await;
+    let record = read.map_err(|error| Problem::from(error).after_the_change())?;
+    Ok(Json(record.ok_or_else(|| StoreError::unknown("api key", &id))?.into()))
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_core::run::{Concurrency, RunStatus};
 use switchyard_core::yard::Acceptance;
-use switchyard_core::{RunId, TraceLink};
+use switchyard_core::{OperationId, RunId, TraceLink};
 use switchyard_lang::{Definition, Program};
 use switchyard_observe::trace::incoming;
 use switchyard_runtime::{EngineError, Submission};
@@ -19,7 +19,7 @@ use switchyard_store::{RunFilter, StoreError};
 
 use crate::ServerState;
 use crate::api::Api;
-use crate::extract::{Body, Lasting, Params, Segments, short};
+use crate::extract::{Body, IdempotencyKey, Lasting, Params, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 use crate::wire;
@@ -42,7 +42,7 @@ struct SubmitBody {
     /// Any JSON.
     #[serde(default)]
     input: Value,
-    /// The same key with the same workflow and input answers the same run.
+    /// The same key with the same workflow and input answers the same run. The header `Idempotency-Key` says the same.
     idempotency_key: Option<String>,
     /// Instead of the workflow's own.
     concurrency: Option<ConcurrencyBody>,
@@ -96,7 +96,11 @@ pub(super) fn register(api: &mut Api) {
     let body = api.schema::<SubmitBody>();
     let submit = api
         .operation("runs", "submitRun", "Accept a run")
-        .description("When this answers 202, the run is durable and will end, whatever is killed on the way.")
+        .description(
+            "When this answers 202, the run is durable and will end, also if processes are killed on the way. Without an \
+             `Idempotency-Key`, a 503 with the code `outcome_unknown` names one under which this very submission can be \
+             repeated.",
+        )
         .header(
             "traceparent",
             "The trace that the run is to belong to (W3C trace context)",
@@ -140,12 +144,14 @@ fn trace(headers: &HeaderMap) -> Option<TraceLink> {
 async fn submit_run(
     State(state): State<ServerState>,
     headers: HeaderMap,
+    IdempotencyKey(header): IdempotencyKey,
     Body(body): Body<SubmitBody>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
+    let key = one_key(header, body.idempotency_key.clone())?;
     let (program, workflow_version) = find_program(&state, &body).await?;
     let submission = Submission {
         workflow_version,
-        idempotency_key: body.idempotency_key.map(idempotency_key).transpose()?,
+        idempotency_key: key,
         concurrency: body.concurrency.map(concurrency).transpose()?,
         deadline: body.deadline.map(|deadline| deadline.0),
         parallelism: body.parallelism.map(NonZeroU32::get),
@@ -158,7 +164,11 @@ async fn submit_run(
         Acceptance::New(run) if !may_queue => {
             (StatusCode::ACCEPTED, Json(json!({ "run_id": run, "status": RunStatus::Running })))
         }
-        Acceptance::New(run) => (StatusCode::ACCEPTED, run_at(&state, run).await?),
+        // It is accepted, whether or not it can be read now.
+        Acceptance::New(run) => match run_at(&state, run).await {
+            Ok(standing) => (StatusCode::ACCEPTED, standing),
+            Err(_) => (StatusCode::ACCEPTED, Json(json!({ "run_id": run, "status": RunStatus::Queued }))),
+        },
         Acceptance::Existing(run) => (StatusCode::OK, run_at(&state, run).await?),
     })
 }
@@ -184,6 +194,22 @@ async fn find_program(
 
 pub(super) fn named(name: &str, version: Option<u32>) -> String {
     version.map_or(name.to_owned(), |version| format!("{name} version {version}"))
+}
+
+/// The header and the field of the body are one thing.
+fn one_key(header: Option<OperationId>, body: Option<String>) -> Result<Option<String>, Problem> {
+    let body = body.map(idempotency_key).transpose()?;
+    match (header, body) {
+        (Some(header), Some(body)) if header.as_str() != body => Err(Problem::bad_request(
+            "two_idempotency_keys",
+            format!(
+                "the header Idempotency-Key says `{header}`, and `idempotency_key` in the body says `{body}`"
+            ),
+        )
+        .hint("send one of them, or the same in both")),
+        (Some(header), _) => Ok(Some(header.as_str().to_owned())),
+        (None, body) => Ok(body),
+    }
 }
 
 fn idempotency_key(key: String) -> Result<String, Problem> {

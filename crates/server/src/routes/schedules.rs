@@ -8,16 +8,15 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchyard_api::ScheduleView;
+use switchyard_api::{Backfilled, ScheduleView};
 use switchyard_core::Timestamp;
-use switchyard_core::schedule::{CatchUp, Overlap, Schedule, TICKS_MAX, Timetable};
-use switchyard_core::yard::Acceptance;
+use switchyard_core::schedule::{CatchUp, Overlap, Schedule, Timetable};
 use switchyard_runtime::EngineError;
 use switchyard_store::ScheduleRecord;
 
 use crate::ServerState;
 use crate::api::{Api, Operation};
-use crate::extract::{Body, Lasting, Params, Segments, short};
+use crate::extract::{self, Body, Lasting, Params, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 
@@ -177,6 +176,7 @@ async fn list_schedules(State(state): State<ServerState>) -> Result<Json<Value>,
 async fn put_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
+    extract::Operation(operation): extract::Operation,
     Body(body): Body<ScheduleBody>,
 ) -> Result<Json<Value>, Problem> {
     short("cron", &body.cron, TEXT_BYTES_MAX)?;
@@ -193,13 +193,13 @@ async fn put_schedule(
         catch_up: body.catch_up,
         paused: body.paused,
     };
-    let record = state.engine.put_schedule(schedule).await.map_err(|error| match error {
+    let record = state.engine.put_schedule(&operation, schedule).await.map_err(|error| match error {
         EngineError::BadRequest(why) => Problem::unprocessable("invalid_schedule", why).hint(
             "`cron` has five fields, such as `30 9 * * 1-5`; `time_zone` is a name such as `Europe/Berlin`",
         ),
         other => other.into(),
     })?;
-    Ok(Json(document(&state, &record).await?))
+    Ok(Json(document(&state, &record).await.map_err(Problem::after_the_change)?))
 }
 
 async fn show_schedule(
@@ -227,51 +227,41 @@ async fn show_schedule(
 async fn remove_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
+    extract::Operation(operation): extract::Operation,
 ) -> Result<StatusCode, Problem> {
-    state.engine.remove_schedule(&name).await?;
+    state.engine.remove_schedule(&operation, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn pause_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
+    extract::Operation(operation): extract::Operation,
 ) -> Result<Json<Value>, Problem> {
-    let record = state.engine.pause_schedule(&name, true).await?;
-    Ok(Json(document(&state, &record).await?))
+    let record = state.engine.pause_schedule(&operation, &name, true).await?;
+    Ok(Json(document(&state, &record).await.map_err(Problem::after_the_change)?))
 }
 
 async fn resume_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
+    extract::Operation(operation): extract::Operation,
 ) -> Result<Json<Value>, Problem> {
-    let record = state.engine.pause_schedule(&name, false).await?;
-    Ok(Json(document(&state, &record).await?))
+    let record = state.engine.pause_schedule(&operation, &name, false).await?;
+    Ok(Json(document(&state, &record).await.map_err(Problem::after_the_change)?))
 }
 
 async fn backfill_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
+    extract::Operation(operation): extract::Operation,
     Body(body): Body<BackfillBody>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Backfilled>, Problem> {
     let (from, until) = (moment("from", &body.from)?, moment("until", &body.until)?);
     if until < from {
         return Err(Problem::unprocessable("invalid_body", "`until` is before `from`"));
     }
-    let record = state.engine.schedule(&name).await?;
-    let started = state.engine.backfill(&name, from, until).await?;
-    let next = match started.last() {
-        Some((last, _)) if started.len() == TICKS_MAX => timetable(&record)?.next_after(*last),
-        _ => None,
-    };
-    let runs: Vec<Value> = started
-        .iter()
-        .map(|(tick, acceptance)| {
-            let new = matches!(acceptance, Acceptance::New(_));
-            json!({ "tick": tick.to_string(), "run_id": acceptance.run(), "started": new })
-        })
-        .collect();
-    let next = next.filter(|tick| *tick <= until).map(|tick| tick.to_string());
-    Ok(Json(json!({ "runs": runs, "next": next })))
+    Ok(Json(state.engine.backfill(&operation, &name, from, until).await?))
 }
 
 fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {

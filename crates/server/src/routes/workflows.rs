@@ -13,7 +13,7 @@ use switchyard_store::{StoreError, WorkflowRecord};
 use super::runs::named;
 use crate::ServerState;
 use crate::api::Api;
-use crate::extract::{Body, Params, Segments};
+use crate::extract::{Body, Operation, Params, Segments};
 use crate::openapi;
 use crate::problem::Problem;
 
@@ -50,6 +50,7 @@ pub(super) fn register(api: &mut Api) {
     api.get("/v1/workflows/{name}", show, show_workflow);
     let validate = api
         .operation("workflows", "validate", "Check a definition without keeping it")
+        .keyless()
         .body(definition, true)
         .answer(200, "Whether it is valid, and if not, everything that is wrong with it", validated());
     api.post("/v1/validate", validate, validate_definition);
@@ -76,13 +77,11 @@ async fn list_workflows(State(state): State<ServerState>) -> Result<Json<Value>,
 
 async fn register_workflow(
     State(state): State<ServerState>,
+    Operation(operation): Operation,
     Body(definition): Body<Value>,
 ) -> Result<Json<WorkflowRecord>, Problem> {
     let program = Arc::new(Program::compile_value(&definition)?);
-    let engine = &state.engine;
-    engine.catalog().add(program.clone()).await?;
-    let now = engine.clock().now();
-    Ok(Json(engine.archive().register_workflow(&program.ir.name, program.hash, now).await?))
+    Ok(Json(state.engine.register_workflow(&operation, &program).await?))
 }
 
 async fn show_workflow(

@@ -2,6 +2,9 @@
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use switchyard_api::{DrawnKey, KeyText};
+use switchyard_core::Hash;
+use switchyard_runtime::{ApiKeys, ids};
 use tokio::net::TcpListener;
 
 use crate::harness::{Answer, TestServer, client_with, hello, waiting};
@@ -105,16 +108,49 @@ async fn keys_outlive_the_server_and_the_last_one_locks_it() {
     server.restart().await.get("/v1/runs").await.problem(401, "no_key");
 }
 
+/// Makes a key in the archive itself.
+async fn create(keys: &ApiKeys, name: &str) -> String {
+    let made = keys.create(&ids::operation_id(), name, None).await.unwrap();
+    made.text.unwrap().to_string()
+}
+
+#[tokio::test]
+async fn the_first_key_counts_for_the_next_request_from_any_process() {
+    let server = TestServer::start().await;
+    server.get("/v1/runs").await.expect(200);
+    create(&switchyard_embedded::keys(&server.data).unwrap(), "ada").await;
+    server.get("/v1/runs").await.problem(401, "no_key");
+}
+
+#[tokio::test]
+async fn a_key_may_be_drawn_by_its_holder() {
+    let server = TestServer::start().await;
+    let text = KeyText::drawn(7, [9; 32]);
+    let drawn = json!(DrawnKey::from(&text));
+    for wrong in
+        [json!({ "id": "7", "digest": drawn["digest"] }), json!({ "id": drawn["id"], "digest": "x" })]
+    {
+        server.post("/v1/keys", json!({ "name": "ada", "drawn": wrong })).await.problem(422, "invalid_body");
+    }
+    let made = server.post("/v1/keys", json!({ "name": "ada", "drawn": drawn })).await.expect(201);
+    assert_eq!((&made["id"], made.get("key")), (&json!(text.id()), None));
+    with_key(&server, &text.to_string(), "/v1/runs").await.expect(200);
+    let taken =
+        json!({ "name": "bob", "drawn": { "id": text.id(), "digest": Hash::of(b"other").to_string() } });
+    let request = client_with(&text.to_string()).post(server.url("/v1/keys")).json(&taken);
+    Answer::of(request.send().await.unwrap()).await.problem(400, "bad_request");
+}
+
 #[tokio::test]
 async fn a_key_that_is_made_beside_the_server_works_at_once() {
     let server = TestServer::start().await;
     let beside = switchyard_embedded::keys(&server.data).unwrap();
-    let first = beside.create("ada").await.unwrap();
-    with_key(&server, &first.text, "/v1/runs").await.expect(200);
-    let second = beside.create("bob").await.unwrap();
-    with_key(&server, &second.text, "/v1/runs").await.expect(200);
+    let first = create(&beside, "ada").await;
+    with_key(&server, &first, "/v1/runs").await.expect(200);
+    let second = create(&beside, "bob").await;
+    with_key(&server, &second, "/v1/runs").await.expect(200);
     // The server still writes: the two take turns.
-    let run = client_with(&first.text).post(server.url("/v1/runs")).json(&json!({ "workflow": hello() }));
+    let run = client_with(&first).post(server.url("/v1/runs")).json(&json!({ "workflow": hello() }));
     Answer::of(run.send().await.unwrap()).await.expect(202);
 }
 
@@ -139,9 +175,9 @@ async fn an_address_that_others_can_reach_always_wants_keys_and_takes_any_name()
     server.get("/healthz").await.expect(200);
     server.get("/v1/runs").await.problem(401, "no_key");
     server.post("/v1/keys", json!({ "name": "me first" })).await.problem(401, "no_key");
-    let made = server.yard.engine().keys().create("ada").await.unwrap();
+    let made = create(server.yard.engine().keys(), "ada").await;
     for (header, name) in [("host", "switchyard.example"), ("origin", "https://dashboard.example")] {
-        let request = client_with(&made.text).get(server.url("/v1/runs")).header(header, name);
+        let request = client_with(&made).get(server.url("/v1/runs")).header(header, name);
         Answer::of(request.send().await.unwrap()).await.expect(200);
         let stranger = server.client.get(server.url("/v1/runs")).header(header, name);
         Answer::of(stranger.send().await.unwrap()).await.problem(401, "no_key");

@@ -8,6 +8,7 @@ mod harness;
 mod hostile;
 mod keys;
 mod openapi;
+mod operations;
 mod python;
 mod runs;
 mod schedules;

@@ -74,3 +74,18 @@ async fn every_operation_is_there_and_answers_as_documented() {
         }
     }
 }
+
+/// What takes no key changes nothing, or is told apart by a claim.
+#[test]
+fn every_change_takes_an_idempotency_key() {
+    let document = switchyard_server::openapi();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let takes = operation["parameters"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one["name"] == "Idempotency-Key"));
+            let changes = method != "get" && path != "/v1/validate" && !path.starts_with("/v1/tasks/");
+            assert_eq!(takes, changes, "{method} {path}");
+        }
+    }
+}

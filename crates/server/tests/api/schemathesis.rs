@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use switchyard_runtime::ids;
+
 use crate::harness::TestServer;
 
 /// Set by `cargo xtask test`, which installs it.
@@ -57,8 +59,8 @@ async fn nothing_that_can_be_made_up_is_answered_with_a_5xx_or_undocumented() {
 #[ignore = "needs schemathesis, which `cargo xtask test` installs"]
 async fn nothing_is_answered_without_a_key_where_keys_are_wanted() {
     let server = TestServer::start().await;
-    let key = server.yard.engine().keys().create("schemathesis").await.unwrap();
-    let header = format!("Authorization: Bearer {}", key.text);
+    let key = server.yard.engine().keys().create(&ids::operation_id(), "schemathesis", None).await.unwrap();
+    let header = format!("Authorization: Bearer {}", key.text.unwrap());
     let checks = format!("{CHECKS},ignored_auth");
     let some = ["--phases", "fuzzing", "--max-examples", "5", "--exclude-path-regex", WITH_DEFINITIONS];
     run(&server, &[&["--checks", checks.as_str(), "--header", &header][..], &some].concat()).await;

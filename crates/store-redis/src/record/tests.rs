@@ -9,7 +9,7 @@ use switchyard_core::ir::AttemptLimit;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::*;
 use switchyard_core::yard::*;
-use switchyard_core::{ApprovalId, Payload, RunId, Timestamp};
+use switchyard_core::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 
 use super::{Record, Written};
 
@@ -30,6 +30,10 @@ fn survives(yard: Yard) -> Yard {
         again.lend(berth);
     }
     again
+}
+
+fn operation(number: u128) -> Operation {
+    Operation { id: OperationId::drawn(number), command: Hash::of(b"asked") }
 }
 
 #[test]
@@ -80,10 +84,10 @@ fn a_run_with_everything_survives() {
     };
     settle(&mut yard, &tasks[1], TaskOutcome::Waiting(WaitFor::Approval(Box::new(request))));
     let signal = Command::Signal { name: "s".into(), payload: Payload::null() };
-    yard.command(id, signal, now, &mut out).unwrap().unwrap();
-    yard.command(id, Command::Pause { by: "me".into() }, now, &mut out).unwrap().unwrap();
+    yard.command(id, &operation(1), signal, now, &mut out).unwrap().unwrap();
+    yard.command(id, &operation(2), Command::Pause { by: "me".into() }, now, &mut out).unwrap().unwrap();
     let mut yard = survives(yard);
     let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: false, now: false };
-    yard.command(id, cancel, now, &mut out).unwrap().unwrap();
+    yard.command(id, &operation(3), cancel, now, &mut out).unwrap().unwrap();
     survives(yard);
 }

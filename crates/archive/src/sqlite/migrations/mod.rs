@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0006_archive_mark.sql"),
     include_str!("0007_dead_letter_excerpts.sql"),
     include_str!("0008_event_checksums.sql"),
+    include_str!("0009_operations.sql"),
 ];
 
 /// "SWYD", so that another program's SQLite file is not taken for ours.

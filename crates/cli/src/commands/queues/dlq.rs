@@ -2,11 +2,13 @@
 
 use switchyard_api::{DeadKind, DeadLetterView, Delivery};
 use switchyard_lang::duration::HumanDuration;
+use switchyard_runtime::PurgeRequest;
 
 use crate::commands::tell_status;
 use crate::errors::Failure;
+use crate::operation::OperationArgs;
 use crate::output;
-use crate::place::{self, Letters};
+use crate::place;
 use crate::settings::Settings;
 
 /// Dead letters: tasks that took too many workers down, signals of plain workers that make no sense, entries of the outbox
@@ -49,6 +51,9 @@ pub(crate) struct ShowArgs {
 pub(crate) struct RedriveArgs {
     id: String,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print `{"id", "run"}`
     #[arg(long)]
     json: bool,
@@ -71,6 +76,9 @@ pub(crate) struct PurgeArgs {
     /// Every one
     #[arg(long, group = "which")]
     all: bool,
+
+    #[command(flatten)]
+    operation: OperationArgs,
 
     /// Print `{"purged"}`
     #[arg(long)]
@@ -143,7 +151,7 @@ fn delivery(delivery: &Delivery) -> [String; 5] {
 }
 
 async fn redrive(args: &RedriveArgs, settings: &Settings) -> Result<(), Failure> {
-    let place = place::find(settings).await?;
+    let place = args.operation.find(settings).await?;
     let redriven = place.redrive(&args.id).await?;
     if args.json {
         output::json(&redriven)?;
@@ -159,12 +167,12 @@ async fn redrive(args: &RedriveArgs, settings: &Settings) -> Result<(), Failure>
 
 async fn purge(args: PurgeArgs, settings: &Settings) -> Result<(), Failure> {
     let which = match (args.id, args.older_than) {
-        (Some(id), _) => Letters::One(id),
-        (None, Some(age)) => Letters::OlderThan(age.0),
-        (None, None) => Letters::All,
+        (Some(id), _) => PurgeRequest::One(id),
+        (None, Some(age)) => PurgeRequest::OlderThan(age.0),
+        (None, None) => PurgeRequest::All,
     };
-    let purged = place::find(settings).await?.purge(&which).await?;
-    if let (0, Letters::One(id)) = (purged, &which) {
+    let purged = args.operation.find(settings).await?.purge(&which).await?;
+    if let (0, PurgeRequest::One(id)) = (purged, &which) {
         return Err(switchyard_store::StoreError::unknown("dead letter", id).into());
     }
     if args.json {

@@ -6,7 +6,7 @@ use switchyard_core::RunId;
 use crate::commands::tell_status;
 use crate::errors::Failure;
 use crate::input;
-use crate::place;
+use crate::operation::OperationArgs;
 use crate::settings::Settings;
 
 /// Cancel a run; what had succeeded is undone first
@@ -27,6 +27,9 @@ pub(crate) struct CancelArgs {
     #[arg(long)]
     now: bool,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print `{"run_id", "status"}`
     #[arg(long)]
     json: bool,
@@ -38,6 +41,9 @@ pub(crate) struct CancelArgs {
 pub(crate) struct PauseArgs {
     run: RunId,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print `{"run_id", "status"}`
     #[arg(long)]
     json: bool,
@@ -48,6 +54,9 @@ pub(crate) struct PauseArgs {
 #[command(after_help = "Example:\n  switchyard runs resume run_… && switchyard run --resume run_…")]
 pub(crate) struct ResumeArgs {
     run: RunId,
+
+    #[command(flatten)]
+    operation: OperationArgs,
 
     /// Print `{"run_id", "status"}`
     #[arg(long)]
@@ -67,25 +76,28 @@ pub(crate) struct SignalArgs {
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print `{"run_id", "status"}`
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) async fn cancel(args: &CancelArgs, settings: &Settings) -> Result<(), Failure> {
-    let place = place::find(settings).await?;
+    let place = args.operation.find(settings).await?;
     let at = place.cancel(args.run, &args.reason, !args.no_compensate, args.now).await?;
     tell_status(at, args.json, &*place)
 }
 
 pub(crate) async fn pause(args: &PauseArgs, settings: &Settings) -> Result<(), Failure> {
-    let place = place::find(settings).await?;
+    let place = args.operation.find(settings).await?;
     let at = place.pause(args.run).await?;
     tell_status(at, args.json, &*place)
 }
 
 pub(crate) async fn resume(args: &ResumeArgs, settings: &Settings) -> Result<(), Failure> {
-    let place = place::find(settings).await?;
+    let place = args.operation.find(settings).await?;
     let at = place.resume(args.run).await?;
     tell_status(at, args.json, &*place)
 }
@@ -95,7 +107,7 @@ pub(crate) async fn signal(args: &SignalArgs, settings: &Settings) -> Result<(),
         Some(text) => input::json("--payload", text)?,
         None => Value::Null,
     };
-    let place = place::find(settings).await?;
+    let place = args.operation.find(settings).await?;
     let at = place.signal(args.run, &args.name, &payload).await?;
     tell_status(at, args.json, &*place)
 }

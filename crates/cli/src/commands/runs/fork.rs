@@ -6,8 +6,9 @@ use crate::drive::{self, How, Since};
 use crate::errors::Failure;
 use crate::flags::WorkArgs;
 use crate::input;
+use crate::operation::OperationArgs;
 use crate::output;
-use crate::place::{self, Fork, Opening};
+use crate::place::{Fork, Opening};
 use crate::settings::Settings;
 
 /// Start a new run from a step of an old one: earlier results are kept, input or graph may be edited
@@ -31,6 +32,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     _work: WorkArgs,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print one document with the run's status, output, error and nodes
     #[arg(long)]
     json: bool,
@@ -43,7 +47,7 @@ pub(crate) struct Args {
 pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failure> {
     let input = args.input.as_deref().map(|text| input::json("--input", text)).transpose()?;
     let edits = args.edit.as_deref().map(input::operations).transpose()?.unwrap_or_default();
-    let mut place = place::find(settings).await?;
+    let mut place = args.operation.find(settings).await?;
     place.open(Opening { create: false }).await?;
     drive::tell_others(place.taken_up());
     let fork = Fork { run: args.run, from: args.from, input, edits };

@@ -5,7 +5,8 @@ use switchyard_core::RunId;
 use crate::drive::{self, How, Since};
 use crate::errors::Failure;
 use crate::flags::WorkArgs;
-use crate::place::{self, Opening};
+use crate::operation::OperationArgs;
+use crate::place::Opening;
 use crate::settings::Settings;
 
 /// Start a failed or cancelled run over from what failed, and follow it to its end
@@ -17,6 +18,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     _work: WorkArgs,
 
+    #[command(flatten)]
+    operation: OperationArgs,
+
     /// Print one document with the run's status, output, error and nodes
     #[arg(long)]
     json: bool,
@@ -27,7 +31,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let mut place = place::find(settings).await?;
+    let mut place = args.operation.find(settings).await?;
     place.open(Opening { create: false }).await?;
     drive::tell_others(place.taken_up());
     let before = place.run(args.run, None).await?.last_seq;

@@ -45,6 +45,7 @@ pub(super) fn register(api: &mut Api) {
     let body = api.schema::<ClaimRequest>();
     let claim = api
         .operation("workers", "claimTasks", "Wait for work, and take it")
+        .keyless()
         .description("Answers as soon as there is something, or with no task after `wait`.")
         .body(body, true)
         .answer(200, "The tasks that are this worker's now", openapi::list("tasks", task_schema()));

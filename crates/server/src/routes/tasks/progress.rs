@@ -38,7 +38,7 @@ struct ChunksBody {
 
 pub(super) fn register(api: &mut Api) {
     let saying = |operation: Operation, body: Value| {
-        let operation = operation.body(body, true).problems([404, 409]);
+        let operation = operation.keyless().body(body, true).problems([404, 409]);
         operation.answer(200, "It is kept, and the task is still this worker's", standing_schema())
     };
     let body = api.schema::<CheckpointBody>();

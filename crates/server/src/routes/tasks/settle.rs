@@ -63,7 +63,7 @@ pub(super) fn register(api: &mut Api) {
         "properties": { "settled": { "type": "string", "const": "applied" } },
     });
     let settling = |operation: Operation, body: Value| {
-        operation.body(body, true).answer(200, "It counts", settled.clone()).problems([404, 409])
+        operation.keyless().body(body, true).answer(200, "It counts", settled.clone()).problems([404, 409])
     };
     let body = api.schema::<CompleteBody>();
     let operation = api.operation("workers", "completeTask", "The call succeeded");
@@ -78,6 +78,7 @@ pub(super) fn register(api: &mut Api) {
     let body = api.schema::<HeartbeatBody>();
     let operation = api
         .operation("workers", "heartbeat", "Still at it: extend the lease")
+        .keyless()
         .body(body, true)
         .answer(200, "The task is still this worker's", standing_schema())
         .problems([404, 409]);

@@ -1,0 +1,119 @@
+//! Changes that belong to no run, and the operations that they were made by: in one transaction.
+
+use switchyard_core::run::Refusal;
+use switchyard_core::{OperationId, Timestamp};
+use switchyard_store::{Mutation, MutationOutcome, OperationRecord, OperationRequest, StoreError};
+use tokio_postgres::{Error, Row, Transaction};
+
+use super::rows::{json, moment, parsed, shared};
+use super::{dead, keys, schedules, session, workflows};
+use crate::error::{cannot_write, lost_while_writing};
+use crate::pool::Pool;
+
+const BY_ID: &str = "SELECT id, kind, fingerprint, outcome, at FROM operations WHERE id = $1";
+
+/// Why a mutation was not made.
+pub(super) enum Failure {
+    Postgres(Error),
+    Store(StoreError),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Postgres(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// An operation that was carried out before changes nothing and answers the same.
+pub(super) async fn mutate(
+    pool: &Pool,
+    mutation: &Mutation,
+    operation: Option<&OperationRequest>,
+) -> Result<MutationOutcome, StoreError> {
+    let unable = |error: Error| cannot_write(pool.target(), &error);
+    let mut connection = pool.take_answering().await?;
+    let transaction = connection.transaction().await.map_err(unable)?;
+    let outcome = match attempt(&transaction, mutation, operation).await {
+        Ok(outcome) => outcome,
+        Err(Failure::Postgres(error)) => return Err(unable(error)),
+        Err(Failure::Store(error)) => return Err(error),
+    };
+    transaction.commit().await.map_err(|error| lost_while_writing(pool.target(), &error))?;
+    Ok(outcome?)
+}
+
+async fn attempt(
+    transaction: &Transaction<'_>,
+    mutation: &Mutation,
+    operation: Option<&OperationRequest>,
+) -> Result<Result<MutationOutcome, Refusal>, Failure> {
+    let Some(operation) = operation else { return carry_out(transaction, mutation).await.map(Ok) };
+    // A repetition that comes while the first is under way waits here for what that comes to.
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' operation ' || $1, 0))";
+    transaction.execute(lock, &[&operation.id.as_str()]).await?;
+    if let Some(row) = transaction.query_opt(BY_ID, &[&operation.id.as_str()]).await? {
+        return Ok(record(&row)?.answer(operation));
+    }
+    let outcome = carry_out(transaction, mutation).await?;
+    let keep = "INSERT INTO operations (id, kind, fingerprint, outcome, at) VALUES ($1, $2, $3, $4, $5)";
+    let (fingerprint, at) = (operation.fingerprint.to_string(), operation.at.as_millis());
+    let outcome_text = session::json(&outcome);
+    transaction
+        .execute(keep, &[&operation.id.as_str(), &&*operation.kind, &fingerprint, &outcome_text, &at])
+        .await?;
+    Ok(Ok(outcome))
+}
+
+async fn carry_out(transaction: &Transaction<'_>, mutation: &Mutation) -> Result<MutationOutcome, Failure> {
+    Ok(match mutation {
+        Mutation::RegisterWorkflow { name, definition, at } => {
+            MutationOutcome::Workflow(workflows::register(transaction, name, *definition, *at).await?)
+        }
+        Mutation::PutSchedule(record) => {
+            schedules::put(transaction, record).await?;
+            MutationOutcome::Schedule(record.clone())
+        }
+        Mutation::RemoveSchedule { name } => {
+            MutationOutcome::Changed(schedules::remove(transaction, name).await?)
+        }
+        Mutation::PutApiKey(record) => {
+            keys::put(transaction, record).await?;
+            MutationOutcome::ApiKey(record.id.clone())
+        }
+        Mutation::RevokeApiKey { id, at } => {
+            MutationOutcome::Changed(keys::revoke(transaction, id, *at).await?)
+        }
+        Mutation::PurgeDeadLetters(which) => MutationOutcome::Removed(dead::purge(transaction, which).await?),
+        Mutation::Note(note) => MutationOutcome::Noted(note.clone()),
+    })
+}
+
+pub(super) async fn by_id(pool: &Pool, id: &OperationId) -> Result<Option<OperationRecord>, StoreError> {
+    pool.row(BY_ID, &[&id.as_str()]).await?.as_ref().map(record).transpose()
+}
+
+pub(super) async fn forget(pool: &Pool, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+    let sql = "DELETE FROM operations WHERE id IN
+        (SELECT id FROM operations WHERE at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let forgotten = pool.change(sql, &[&before.as_millis(), &limit]).await?;
+    Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
+}
+
+fn record(row: &Row) -> Result<OperationRecord, StoreError> {
+    Ok(OperationRecord {
+        request: OperationRequest {
+            id: parsed(row, "id")?,
+            kind: shared(row, "kind"),
+            fingerprint: parsed(row, "fingerprint")?,
+            at: moment(row, "at"),
+        },
+        outcome: json(row, "outcome")?,
+    })
+}

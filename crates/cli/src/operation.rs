@@ -1,0 +1,30 @@
+//! Repeating a change whose outcome is not known.
+
+use switchyard_core::OperationId;
+
+use crate::errors::Failure;
+use crate::place::{self, Place};
+use crate::settings::Settings;
+
+/// Of commands that change something.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OperationArgs {
+    /// Repeat a change under the id that was shown when it was not known whether it was made
+    #[arg(long, value_name = "ID")]
+    operation_id: Option<OperationId>,
+}
+
+impl OperationArgs {
+    pub(crate) fn id(&self) -> Option<OperationId> {
+        self.operation_id.clone()
+    }
+
+    /// Where the command acts; its change has the id that was given.
+    pub(crate) async fn find(&self, settings: &Settings) -> Result<Box<dyn Place>, Failure> {
+        let mut place = place::find(settings).await?;
+        if let Some(id) = self.id() {
+            place.repeat(id);
+        }
+        Ok(place)
+    }
+}

@@ -1,0 +1,89 @@
+//! Changes that belong to no run: workflows, schedules, API keys, dead letters. Each is made once for its operation id.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use switchyard_core::OperationId;
+use switchyard_lang::Program;
+use switchyard_store::{
+    Archive, Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRequest, StoreError, WorkflowRecord,
+};
+
+use super::operation::until_known;
+use super::{Engine, EngineError};
+
+/// Operations that are let go in one transaction.
+const FORGOTTEN_AT_ONCE: usize = 1_000;
+
+/// Makes a change, or answers what an earlier request with the same id came to. `prepare` decides what to change on the
+/// state as it is; a repetition does not depend on that.
+pub(crate) async fn mutate<F>(
+    archive: &dyn Archive,
+    operation: &OperationRequest,
+    prepare: impl Fn() -> F,
+) -> Result<MutationOutcome, EngineError>
+where
+    F: Future<Output = Result<Mutation, EngineError>>,
+{
+    let prepare = &prepare;
+    until_known(&operation.id, || async move {
+        if let Some(known) = archive.operation(&operation.id).await? {
+            return Ok(known.answer(operation)?);
+        }
+        let mutation = prepare().await?;
+        Ok(archive.mutate(mutation, Some(operation)).await?)
+    })
+    .await
+}
+
+impl Engine {
+    pub(super) async fn mutate<F>(
+        &self,
+        operation: &OperationRequest,
+        prepare: impl Fn() -> F,
+    ) -> Result<MutationOutcome, EngineError>
+    where
+        F: Future<Output = Result<Mutation, EngineError>>,
+    {
+        mutate(&*self.archive, operation, prepare).await
+    }
+
+    /// `asked` is everything that the caller said.
+    pub(super) fn asks(
+        &self,
+        operation: &OperationId,
+        kind: &str,
+        asked: &impl Serialize,
+    ) -> Result<OperationRequest, EngineError> {
+        let request = OperationRequest::new(operation.clone(), kind, asked, self.clock.now());
+        Ok(request.map_err(|error| StoreError::Corrupt(error.to_string()))?)
+    }
+
+    /// Keeps a program under its name: a new version, unless the newest is the same already.
+    pub async fn register_workflow(
+        &self,
+        operation: &OperationId,
+        program: &Arc<Program>,
+    ) -> Result<WorkflowRecord, EngineError> {
+        let request = self.asks(operation, "register_workflow", &(&program.ir.name, program.hash))?;
+        let outcome = self.mutate(&request, || async move {
+            self.catalog.add(program.clone()).await?;
+            let name = program.ir.name.to_string();
+            Ok(Mutation::RegisterWorkflow { name, definition: program.hash, at: self.clock.now() })
+        });
+        Ok(outcome.await?.workflow()?)
+    }
+
+    /// One pass of the duty that lets operations go a day after they were asked for. How many went.
+    pub async fn forget_operations(&self) -> Result<usize, EngineError> {
+        let mut forgotten = 0;
+        loop {
+            let before = self.clock.now().minus(OPERATIONS_KEPT);
+            let batch = self.archive.forget_operations(before, FORGOTTEN_AT_ONCE).await?;
+            forgotten += batch;
+            if batch < FORGOTTEN_AT_ONCE {
+                return Ok(forgotten);
+            }
+        }
+    }
+}

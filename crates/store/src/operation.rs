@@ -1,0 +1,182 @@
+//! Changes that belong to no run, and the operation ids that make repeating them safe.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use switchyard_core::run::Refusal;
+use switchyard_core::{Hash, OperationId, Timestamp};
+
+use crate::{ApiKeyRecord, Purge, ScheduleRecord, StoreError, WorkflowRecord};
+
+/// How long an operation is remembered at least.
+pub const OPERATIONS_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// A change to workflows, schedules, API keys or dead letters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mutation {
+    /// Gives a definition a name; a new version unless the newest one is the same definition already.
+    RegisterWorkflow {
+        name: String,
+        definition: Hash,
+        at: Timestamp,
+    },
+    /// Keeps a schedule under its name, instead of the one that had it.
+    PutSchedule(Box<ScheduleRecord>),
+    RemoveSchedule {
+        name: String,
+    },
+    /// Keeps a key. One that has this id already stays as it is.
+    PutApiKey(Box<ApiKeyRecord>),
+    RevokeApiKey {
+        id: String,
+        at: Timestamp,
+    },
+    PurgeDeadLetters(Purge),
+    /// Changes nothing, and keeps a note on an operation that is carried out elsewhere.
+    Note(Value),
+}
+
+/// What a mutation came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MutationOutcome {
+    Workflow(WorkflowRecord),
+    Schedule(Box<ScheduleRecord>),
+    /// The id of the key.
+    ApiKey(String),
+    /// Whether there was anything to change.
+    Changed(bool),
+    /// How many were removed.
+    Removed(usize),
+    Noted(Value),
+}
+
+impl MutationOutcome {
+    pub fn workflow(self) -> Result<WorkflowRecord, StoreError> {
+        match self {
+            Self::Workflow(record) => Ok(record),
+            other => Err(other.unexpected("a workflow")),
+        }
+    }
+
+    pub fn schedule(self) -> Result<ScheduleRecord, StoreError> {
+        match self {
+            Self::Schedule(record) => Ok(*record),
+            other => Err(other.unexpected("a schedule")),
+        }
+    }
+
+    pub fn api_key(self) -> Result<String, StoreError> {
+        match self {
+            Self::ApiKey(id) => Ok(id),
+            other => Err(other.unexpected("an API key")),
+        }
+    }
+
+    pub fn changed(self) -> Result<bool, StoreError> {
+        match self {
+            Self::Changed(changed) => Ok(changed),
+            other => Err(other.unexpected("a change")),
+        }
+    }
+
+    pub fn removed(self) -> Result<usize, StoreError> {
+        match self {
+            Self::Removed(count) => Ok(count),
+            other => Err(other.unexpected("a number")),
+        }
+    }
+
+    pub fn note(self) -> Result<Value, StoreError> {
+        match self {
+            Self::Noted(note) => Ok(note),
+            other => Err(other.unexpected("a note")),
+        }
+    }
+
+    fn unexpected(&self, expected: &str) -> StoreError {
+        StoreError::Corrupt(format!("an operation came to {self:?} instead of {expected}"))
+    }
+}
+
+/// A mutation as its caller names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationRequest {
+    pub id: OperationId,
+    /// What is asked for, such as `put_schedule`.
+    pub kind: Arc<str>,
+    /// Hash of everything that is asked for, to tell a repetition from another request with the same id.
+    pub fingerprint: Hash,
+    pub at: Timestamp,
+}
+
+impl OperationRequest {
+    /// `request` is everything that the caller chose; what follows from the state at the time is not part of it.
+    pub fn new(
+        id: OperationId,
+        kind: &str,
+        request: &impl Serialize,
+        at: Timestamp,
+    ) -> Result<Self, serde_json::Error> {
+        let fingerprint = fingerprint(kind, serde_json::to_value(request)?);
+        Ok(Self { id, kind: kind.into(), fingerprint, at })
+    }
+}
+
+/// The same for the same request, in any order of the fields of its objects.
+fn fingerprint(kind: &str, request: Value) -> Hash {
+    Hash::of(format!("{kind}\n{}", in_order(request)).as_bytes())
+}
+
+fn in_order(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.into_iter().collect();
+            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+            Value::Object(
+                fields.into_iter().map(|(name, field)| (name, in_order(field))).collect::<Map<_, _>>(),
+            )
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(in_order).collect()),
+        plain => plain,
+    }
+}
+
+/// An operation that was carried out, and what it came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationRecord {
+    pub request: OperationRequest,
+    pub outcome: MutationOutcome,
+}
+
+impl OperationRecord {
+    /// What a repetition is answered. Another request under the same id is refused.
+    pub fn answer(self, to: &OperationRequest) -> Result<MutationOutcome, Refusal> {
+        if (&self.request.kind, self.request.fingerprint) == (&to.kind, to.fingerprint) {
+            return Ok(self.outcome);
+        }
+        Err(Refusal::OperationReused(to.id.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_is_of_what_is_asked_and_not_of_how_it_is_written() {
+        let of = |kind, request: &Value| {
+            let id = OperationId::drawn(1);
+            OperationRequest::new(id, kind, request, Timestamp::from_millis(1)).unwrap().fingerprint
+        };
+        let one: Value = serde_json::from_str(r#"{"a": {"x": 1, "y": [2, 3]}, "b": null}"#).unwrap();
+        let other: Value = serde_json::from_str(r#"{"b": null, "a": {"y": [2, 3], "x": 1}}"#).unwrap();
+        assert_eq!(of("put", &one), of("put", &other));
+        assert_ne!(of("put", &one), of("remove", &one));
+        assert_ne!(of("put", &one), of("put", &json!({"a": {"x": 1, "y": [3, 2]}, "b": null})));
+    }
+}
