@@ -165,7 +165,8 @@ impl Place for Server {
             submission = submission.parallelism(parallelism);
         }
         let (run, before) = self.changing().submit_once(&submission).await?;
-        Ok(Taken { run: run.run_id, before })
+        // A key of the client's own was used before only by a try of this command whose answer was lost.
+        Ok(Taken { run: run.run_id, before: before && wanted.idempotency_key.is_some() })
     }
 
     async fn cancel(&self, run: RunId, reason: &str, compensate: bool, now: bool) -> Result<RunAt, Failure> {

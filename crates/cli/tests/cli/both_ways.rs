@@ -60,7 +60,12 @@ fn waiting(yard: &Yard, args: &[&str], for_what: &str) -> String {
 #[test]
 fn keys() {
     both_ways(|yard| {
-        assert_transcript!(said(yard, &["keys", "create", " "]), @"");
+        assert_transcript!(said(yard, &["keys", "create", " "]), @r#"
+        exit 2
+        --- stdout
+        --- stderr
+        error: the name is empty or not printable
+        "#);
         let made = yard.json(&["keys", "create", "ci", "--json"]);
         let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
         assert!(key.starts_with(&format!("swk_{id}_")) && key.len() == 4 + 16 + 1 + 64, "{key}");
@@ -69,9 +74,26 @@ fn keys() {
             command.env("SWITCHYARD_API_KEY", key);
             transcript(&command.output().unwrap()).replace(id, "[KEY]")
         };
-        assert_transcript!(with_key(&["keys", "list"]), @"");
-        assert_transcript!(with_key(&["keys", "revoke", "nobody"]), @"");
-        assert_transcript!(with_key(&["keys", "revoke", id]), @"");
+        assert_transcript!(with_key(&["keys", "list"]), @r#"
+        exit 0
+        --- stdout
+        KEY  NAME  CREATED  REVOKED
+        [KEY]  ci  [TIME]  -
+        --- stderr
+        "#);
+        assert_transcript!(with_key(&["keys", "revoke", "nobody"]), @r#"
+        exit 2
+        --- stdout
+        --- stderr
+        error: there is no api key `nobody`
+        "#);
+        assert_transcript!(with_key(&["keys", "revoke", id]), @r#"
+        exit 0
+        --- stdout
+        --- stderr
+        [KEY]: revoked
+        hint: no key is left: the API refuses every request until you make one (`--server none`, or `up --no-auth`)
+        "#);
     });
 }
 

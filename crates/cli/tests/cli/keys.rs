@@ -120,8 +120,20 @@ fn keys_are_made_at_the_server_that_is_named_and_nowhere_else() {
         transcript(&command.output().unwrap())
     };
     let hide = |text: String| text.replace(made["id"].as_str().unwrap(), "[KEY]");
-    assert_transcript!(hide(with_key(&["keys", "list"])), @"");
-    assert_transcript!(hide(with_key(&["keys", "revoke", made["id"].as_str().unwrap()])), @"");
+    assert_transcript!(hide(with_key(&["keys", "list"])), @r#"
+    exit 0
+    --- stdout
+    KEY  NAME  CREATED  REVOKED
+    [KEY]  ci  [TIME]  -
+    --- stderr
+    "#);
+    assert_transcript!(hide(with_key(&["keys", "revoke", made["id"].as_str().unwrap()])), @r#"
+    exit 0
+    --- stdout
+    --- stderr
+    [KEY]: revoked
+    hint: no key is left: the API refuses every request until you make one (`--server none`, or `up --no-auth`)
+    "#);
     assert_eq!(ask(&port, key), "HTTP/1.1 401 Unauthorized");
 }
 
@@ -129,7 +141,13 @@ fn keys_are_made_at_the_server_that_is_named_and_nowhere_else() {
 fn a_server_that_is_named_and_not_there_is_not_exchanged_for_a_folder() {
     let yard = Yard::new();
     let said = yard.transcript(&["keys", "create", "ci", "--server", "http://127.0.0.1:1"]);
-    assert_transcript!(said, @"");
+    assert_transcript!(said, @r#"
+    exit 3
+    --- stdout
+    --- stderr
+    error: no server answers at http://127.0.0.1:1
+    hint: start one with `switchyard up`, or say --server none
+    "#);
     assert!(!yard.path().join("switchyard-data").exists());
 }
 

@@ -191,11 +191,22 @@ fn a_change_that_was_not_answered_is_told_with_the_id_to_repeat_it() {
         let args = [&["runs", "pause", run, "--server", &address][..], more].concat();
         yard.transcript(&args).replace(&address, "[SERVER]")
     };
-    assert_transcript!(pause(&[]), @"");
-    assert_transcript!(pause(&["--operation-id", "mine"]), @"");
+    assert_transcript!(pause(&[]), @r#"
+    exit 3
+    --- stdout
+    --- stderr
+    error: it is not known whether it was done: no server answers at [SERVER]
+    hint: repeat the command with --operation-id [OPERATION]: it is done once, however often you do
+    "#);
+    assert_transcript!(pause(&["--operation-id", "mine"]), @r#"
+    exit 3
+    --- stdout
+    --- stderr
+    error: it is not known whether it was done: no server answers at [SERVER]
+    hint: repeat the command with --operation-id mine: it is done once, however often you do
+    "#);
 }
 
-/// In another folder the same command is another change: the id is what makes it the same.
 #[test]
 fn a_change_that_is_repeated_with_its_id_is_made_once() {
     let (yard, _up) = served();
@@ -209,5 +220,10 @@ fn a_change_that_is_repeated_with_its_id_is_made_once() {
     assert_eq!(events.matches("signal_received").count(), 1, "{events}");
     let other =
         yard.transcript(&["runs", "signal", &run, "other", "--payload", "2", "--operation-id", "mine"]);
-    assert_transcript!(other, @"");
+    assert_transcript!(other, @r#"
+    exit 1
+    --- stdout
+    --- stderr
+    error: operation id `mine` was used for another request
+    "#);
 }

@@ -174,7 +174,7 @@ impl Family {
             let is_it = (known.pid, known.at) == (process.pid, process.at);
             let is_another = (known.pid, known.at) != (self.root.pid, self.root.at);
             let can_have_started_it = known.is_live && known.at <= process.at;
-            !is_it && !(is_another && can_have_started_it)
+            !(is_it || is_another && can_have_started_it)
         })
     }
 }
