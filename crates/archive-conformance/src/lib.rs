@@ -25,6 +25,7 @@ pub mod mark;
 pub mod operations;
 pub mod reopen;
 pub mod retain;
+pub mod run_operations;
 pub mod runs;
 pub mod schedules;
 pub mod workflows;
@@ -70,6 +71,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
     operations::all(backend).await;
     reopen::all(backend).await;
     retain::all(backend).await;
+    run_operations::all(backend).await;
     runs::all(backend).await;
     schedules::all(backend).await;
     workflows::all(backend).await;
@@ -79,7 +81,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
 #[macro_export]
 macro_rules! archive_tests {
     ($backend:expr) => {
-        $crate::archive_tests!($backend; api_keys append approvals cache dead_letters definitions idempotency mark operations reopen retain runs schedules workflows);
+        $crate::archive_tests!($backend; api_keys append approvals cache dead_letters definitions idempotency mark operations reopen retain run_operations runs schedules workflows);
     };
     ($backend:expr; $($group:ident)*) => {
         $(

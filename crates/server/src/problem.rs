@@ -22,7 +22,7 @@ pub(crate) struct Problem {
     detail: String,
     hint: Option<String>,
     problems: Vec<Diagnostic>,
-    operation: Option<OperationId>,
+    operation: Option<Box<OperationId>>,
     /// For `WWW-Authenticate`.
     challenge: Option<&'static str>,
 }
@@ -79,7 +79,7 @@ impl Problem {
             code: self.code,
             hint: self.hint.as_deref(),
             problems: &self.problems,
-            operation: self.operation.as_ref().map(OperationId::as_str),
+            operation: self.operation.as_deref().map(OperationId::as_str),
         }
     }
 
@@ -125,7 +125,7 @@ impl Problem {
         problem.hint = Some(format!(
             "repeat the same request with the header `Idempotency-Key: {operation}`: it takes effect once"
         ));
-        problem.operation = Some(operation.clone());
+        problem.operation = Some(Box::new(operation.clone()));
         problem
     }
 

@@ -6,6 +6,7 @@
 pub mod accept;
 pub mod control;
 pub mod leases;
+pub mod operations;
 mod place;
 pub mod progress;
 pub mod restore;
@@ -18,7 +19,7 @@ pub use place::{Backend, Place, fresh_operation};
 #[macro_export]
 macro_rules! hot_store_tests {
     ($backend:expr) => {
-        $crate::hot_store_tests!($backend; accept, steps, waits, control, leases, progress, restore);
+        $crate::hot_store_tests!($backend; accept, steps, waits, control, leases, operations, progress, restore);
     };
     ($backend:expr; $($group:ident),*) => {
         $(

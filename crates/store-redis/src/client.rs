@@ -189,9 +189,10 @@ impl Client {
 }
 
 /// Commands that change nothing.
-const READS: [&str; 24] = [
+const READS: [&str; 25] = [
     "EXISTS",
     "GET",
+    "HEXISTS",
     "HGET",
     "HGETALL",
     "HKEYS",

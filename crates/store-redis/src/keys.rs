@@ -49,6 +49,11 @@ impl Keys {
         self.name(&format!("context:{run}"))
     }
 
+    /// Hash: the commands that took effect on a run, by operation id, each with the hash of what was asked for.
+    pub fn operations(&self, run: RunId) -> String {
+        self.name(&format!("operations:{run}"))
+    }
+
     /// String: the text of a definition, for those who execute its steps while the archive is away.
     pub fn definition(&self, definition: Hash) -> String {
         self.name(&format!("definition:{}", definition.hex()))

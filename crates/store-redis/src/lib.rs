@@ -5,8 +5,9 @@
 //! meanwhile: `rare/`. Both write the same three hashes for each run (`record/`), and append what happened to one
 //! stream, from which it goes to the archive in order (`ship.rs`).
 //!
-//! What is answered is in Redis, not yet in the archive; acceptance alone waits for the archive. When Redis loses
-//! something, the archive is right: runs are rebuilt from it, and work is repeated, never skipped (`recover.rs`).
+//! What is answered to workers is in Redis, not yet in the archive: losing it repeats work. Acceptance (`accept.rs`) and
+//! commands (`command.rs`) wait for the archive. When Redis loses something, the archive is right: runs are rebuilt from
+//! it, and work is repeated, never skipped (`recover.rs`).
 //!
 //! Every name in Redis is in `keys.rs` and in `docs/reference/keys.md`.
 
@@ -15,6 +16,7 @@ mod address;
 mod away;
 mod binding;
 mod client;
+mod command;
 mod graphs;
 mod keys;
 mod link;

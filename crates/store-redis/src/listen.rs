@@ -62,6 +62,11 @@ impl Waiters {
         receiver
     }
 
+    /// Follows a run as far as this process ships its events itself.
+    pub(crate) fn follow_here(&self, run: RunId) -> watch::Receiver<Change> {
+        self.followers.follow(run)
+    }
+
     /// Tells those in this process. Whatever it is, the archive has it.
     pub(crate) fn tell(&self, news: &[(RunId, Change)]) {
         self.followers.tell(news);

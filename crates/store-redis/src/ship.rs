@@ -269,8 +269,13 @@ impl RedisStore {
         Ok(self.client.run::<u8>(&scripts::SHIP_DONE, &keys, &args).await? == 1)
     }
 
-    /// Returns when everything that is in the outbox now has left it.
+    /// Returns when everything that is in the outbox now has left it. Shipping changes nothing of what is answered, so
+    /// if it fails, nothing is unknown.
     pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
+        self.ship_until_now().await.map_err(StoreError::not_applied)
+    }
+
+    async fn ship_until_now(&self) -> Result<(), StoreError> {
         let newest: RawEntries = self
             .client
             .query(redis::cmd("XREVRANGE").arg(self.keys.outbox()).arg("+").arg("-").arg("COUNT").arg(1))

@@ -240,21 +240,7 @@ impl HotStore for RedisStore {
     }
 
     async fn command(&self, run: RunId, operation: Operation, command: Command) -> Result<(), StoreError> {
-        let mut touch = Touch::run(run);
-        if let Command::Patch { patched, .. } = &command {
-            touch.graphs.insert(patched.definition);
-        }
-        let carry_out = |yard: &mut switchyard_core::yard::Yard, now, out: &mut Vec<_>| {
-            yard.command(run, &operation, command.clone(), now, out)
-        };
-        match self.decide(touch, carry_out).await? {
-            Some(answer) => Ok(answer.map(drop)?),
-            None => {
-                // It may have ended a moment ago: whoever looks it up in the archive now must find that.
-                self.in_flight(run).await?;
-                Err(StoreError::UnknownRun(run))
-            }
-        }
+        self.carry_out(run, &operation, &command).await
     }
 
     async fn run_of_approval(&self, approval: &ApprovalId) -> Result<Option<RunId>, StoreError> {

@@ -9,11 +9,12 @@ use switchyard_core::run::{
     Accepted, ApprovalRequest, ApprovalTimeout, ClaimRef, Concurrency, Idempotency, Settlement, TaskOutcome,
     WaitFor,
 };
-use switchyard_core::yard::{NewRun, Want};
+use switchyard_core::yard::{Command, NewRun, Want};
 use switchyard_core::{ApprovalId, Payload, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::HotStore;
 use switchyard_store::plain::{About, PlainWorkers};
+use switchyard_store_conformance::fresh_operation;
 use switchyard_store_redis::{CleanupPolicy, Lookout, RedisSettings, RedisStore, Rounds, WorkerReport};
 use switchyard_test_servers::redis::Redis;
 
@@ -58,7 +59,8 @@ async fn use_it(server: &Redis) {
     let outcome = TaskOutcome::Waiting(WaitFor::Approval(Box::new(request)));
     let nothing = Want::nothing("w".into());
     store.step(vec![Settlement { claim, outcome }], &nothing).await.expect("settled");
-    store.archived().await.expect("archived");
+    let signal = Command::Signal { name: "go".into(), payload: Payload::null() };
+    store.command(tasks[0].run, fresh_operation(), signal).await.expect("signalled");
     store.step(Vec::new(), &want).await.expect("claimed");
     as_a_plain_worker(&store, tasks[0].run).await;
     look_after(&store).await;

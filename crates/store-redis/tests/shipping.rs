@@ -5,10 +5,9 @@ use std::sync::Arc;
 use switchyard_archive::DataFolder;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::Accepted;
-use switchyard_core::yard::{Command, NewRun};
+use switchyard_core::yard::{NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{Archive, HotStore};
-use switchyard_store_conformance::fresh_operation;
 use switchyard_store_redis::{RedisSettings, RedisStore, Shipped};
 use switchyard_test_servers::redis;
 use tokio_util::sync::CancellationToken;
@@ -45,11 +44,12 @@ impl World {
 }
 
 /// A run with an event that lies in the outbox.
-async fn pause_a_run(store: &RedisStore, serial: u64) -> RunId {
+async fn claim_of_a_run(store: &RedisStore, serial: u64) -> RunId {
     let id = RunId::new(Timestamp::from_millis(1), serial, 0);
     let accepted = Accepted::plain("w".into(), Sketch::chain(2).ir().hash, Payload::null());
     store.accept(NewRun { id, accepted }).await.expect("accepted");
-    store.command(id, fresh_operation(), Command::Pause { by: "me".into() }).await.expect("paused");
+    let want = Want { worker: "w".into(), queues: ["work".into()].into(), max: 1, lease: None };
+    assert_eq!(store.step(Vec::new(), &want).await.expect("claimed").1[0].run, id);
     id
 }
 
@@ -66,7 +66,7 @@ async fn one_that_stops_ships_what_is_left_and_leaves_the_lock() {
     let (one, other) = (world.store().await, world.store().await);
     let stop = CancellationToken::new();
     let duty = tokio::spawn(one.clone().ship_forever(stop.clone()));
-    until_archived(&one, pause_a_run(&one, 1).await).await;
+    until_archived(&one, claim_of_a_run(&one, 1).await).await;
     assert_eq!(other.ship().await.expect("answered"), Shipped::NotOurTurn);
     stop.cancel();
     duty.await.expect("it ended in order");
@@ -79,14 +79,14 @@ async fn one_that_is_killed_is_followed_within_seconds() {
     let world = World::new();
     let (one, other) = (world.store().await, world.store().await);
     let duty = tokio::spawn(one.clone().ship_forever(CancellationToken::new()));
-    until_archived(&one, pause_a_run(&one, 1).await).await;
+    until_archived(&one, claim_of_a_run(&one, 1).await).await;
     duty.abort();
     assert!(duty.await.is_err_and(|ended| ended.is_cancelled()));
     let lasts = world.lock_lasts_ms(&one).await;
     assert!((1..=3_000).contains(&lasts), "it lasts {lasts} ms");
     let stop = CancellationToken::new();
     let duty = tokio::spawn(other.clone().ship_forever(stop.clone()));
-    until_archived(&other, pause_a_run(&other, 2).await).await;
+    until_archived(&other, claim_of_a_run(&other, 2).await).await;
     stop.cancel();
     duty.await.expect("it ended in order");
 }

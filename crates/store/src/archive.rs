@@ -49,6 +49,9 @@ pub trait Archive: Send + Sync + 'static {
     /// The run that was accepted with this idempotency key, and the hash of its body.
     async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError>;
 
+    /// The operation with this id that took effect on a run.
+    async fn run_operation(&self, run: RunId, id: &OperationId) -> Result<Option<AppliedOperation>, StoreError>;
+
     /// Keeps a definition's canonical text under its hash; durable at return.
     async fn put_definition(&self, hash: Hash, canonical: Arc<str>) -> Result<(), StoreError>;
 
@@ -189,6 +192,15 @@ pub struct ArchiveMark {
 /// How often an archive that is appended to writes down its position at most. A position for every commit would cost
 /// each of them a row.
 pub const MARK_EVERY: Duration = Duration::from_millis(100);
+
+/// A command that took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppliedOperation {
+    /// Of the event that it began with.
+    pub seq: u64,
+    /// The hash of what was asked for.
+    pub command: Hash,
+}
 
 /// What is kept of runs that have ended. Nothing is removed by an empty policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,8 +19,9 @@ mod operation;
 pub mod plain;
 
 pub use archive::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive, ArchiveMark, MARK_EVERY,
-    Page, Retention, RunFilter, RunRecord, ScheduleRecord, Unfinished, WorkflowRecord,
+    Ack, ApiKeyRecord, AppliedOperation, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive,
+    ArchiveMark, MARK_EVERY, Page, Retention, RunFilter, RunRecord, ScheduleRecord, Unfinished,
+    WorkflowRecord,
 };
 pub use cas::Cas;
 pub use check::{Check, Health};

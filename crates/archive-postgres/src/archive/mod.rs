@@ -28,8 +28,8 @@ use async_trait::async_trait;
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, ArchiveMark, DeadLetter, Mutation,
-    MutationOutcome, OperationRecord, OperationRequest, Page, Retention, RunFilter, RunRecord,
+    Ack, ApiKeyRecord, AppliedOperation, ApprovalFilter, ApprovalRecord, Archive, ArchiveMark, DeadLetter,
+    Mutation, MutationOutcome, OperationRecord, OperationRequest, Page, Retention, RunFilter, RunRecord,
     ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
@@ -102,6 +102,10 @@ impl Archive for PostgresArchive {
 
     async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError> {
         read::by_idempotency_key(&self.pool, key).await
+    }
+
+    async fn run_operation(&self, run: RunId, id: &OperationId) -> Result<Option<AppliedOperation>, StoreError> {
+        read::run_operation(&self.pool, run, id).await
     }
 
     async fn put_definition(&self, hash: Hash, canonical: Arc<str>) -> Result<(), StoreError> {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use switchyard_core::run::Event;
-use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
+use switchyard_core::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 use switchyard_store::{
-    ApprovalFilter, ApprovalRecord, ArchiveMark, Page, RunFilter, RunRecord, StoreError, Unfinished,
+    AppliedOperation, ApprovalFilter, ApprovalRecord, ArchiveMark, Page, RunFilter, RunRecord, StoreError,
+    Unfinished,
 };
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::rows::{
@@ -45,6 +47,20 @@ pub(super) async fn events(
 pub(super) async fn run(pool: &Pool, run: RunId) -> Result<Option<RunRecord>, StoreError> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM runs WHERE id = $1");
     pool.row(&sql, &[&run.to_string()]).await?.as_ref().map(run_record).transpose()
+}
+
+pub(super) async fn run_operation(
+    pool: &Pool,
+    run: RunId,
+    id: &OperationId,
+) -> Result<Option<AppliedOperation>, StoreError> {
+    let sql = "SELECT seq, command FROM run_operations WHERE run = $1 AND id = $2";
+    let row = pool.row(sql, &[&run.to_string(), &id.as_str()]).await?;
+    let applied = |row: &Row| {
+        let seq = row.get::<_, i64>("seq").cast_unsigned();
+        Ok(AppliedOperation { seq, command: parsed(row, "command")? })
+    };
+    row.as_ref().map(applied).transpose()
 }
 
 pub(super) async fn runs(pool: &Pool, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError> {

@@ -25,6 +25,7 @@ const REMOVE_RUNS: &str = "WITH RECURSIVE
         SELECT id FROM oldest
         UNION SELECT runs.id FROM runs JOIN doomed ON runs.parent = doomed.id),
     no_events AS (DELETE FROM events USING doomed WHERE events.run = doomed.id),
+    no_operations AS (DELETE FROM run_operations USING doomed WHERE run_operations.run = doomed.id),
     no_approvals AS (DELETE FROM approvals USING doomed WHERE approvals.run = doomed.id),
     no_dead_letters AS (DELETE FROM dead_letters USING doomed WHERE dead_letters.run = doomed.id),
     released AS (UPDATE payload_refs SET released_at = $4 FROM doomed WHERE holder = doomed.id),

@@ -24,6 +24,7 @@ pub(super) struct Session {
     move_runs: Statement,
     turn_runs: Statement,
     add_events: Statement,
+    remember: Statement,
     decide: Statement,
     withdraw: Statement,
     ask: Statement,
@@ -67,8 +68,9 @@ impl Session {
             c.prepare(sql::MOVE_RUNS),
             c.prepare(sql::TURN_RUNS),
         )?;
-        let (add_events, decide, withdraw, ask, hold, revive, bury, mark) = futures::try_join!(
+        let (add_events, remember, decide, withdraw, ask, hold, revive, bury, mark) = futures::try_join!(
             c.prepare(sql::ADD_EVENTS),
+            c.prepare(sql::REMEMBER),
             c.prepare(sql::DECIDE),
             c.prepare(sql::WITHDRAW),
             c.prepare(sql::ASK),
@@ -86,6 +88,7 @@ impl Session {
             move_runs,
             turn_runs,
             add_events,
+            remember,
             decide,
             withdraw,
             ask,
@@ -168,6 +171,7 @@ impl Session {
             self.move_runs(&moved),
             self.turn_runs(&turned),
             self.add_events(group),
+            self.remember(group),
             self.decide(group),
             self.withdraw(group),
             self.ask(group),

@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0004_dead_letter_excerpts.sql"),
     include_str!("0005_event_checksums.sql"),
     include_str!("0006_operations.sql"),
+    include_str!("0007_run_operations.sql"),
 ];
 
 /// Makes the schema and its tables, or brings them to the version this program knows. Any number of processes may do

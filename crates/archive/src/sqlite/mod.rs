@@ -38,8 +38,8 @@ use rusqlite::{Connection, OpenFlags};
 use switchyard_core::run::Event;
 use switchyard_core::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 use switchyard_store::{
-    Ack, ApiKeyRecord, ApprovalFilter, ApprovalRecord, Archive, ArchiveMark, DeadLetter, Mutation,
-    MutationOutcome, OperationRecord, OperationRequest, Page, Retention, RunFilter, RunRecord,
+    Ack, ApiKeyRecord, AppliedOperation, ApprovalFilter, ApprovalRecord, Archive, ArchiveMark, DeadLetter,
+    Mutation, MutationOutcome, OperationRecord, OperationRequest, Page, Retention, RunFilter, RunRecord,
     ScheduleRecord, StoreError, Unfinished, WorkflowRecord,
 };
 
@@ -254,6 +254,11 @@ impl Archive for SqliteArchive {
     async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError> {
         let key = key.to_owned();
         self.readers.ask(move |conn| read::by_idempotency_key(conn, &key)).await
+    }
+
+    async fn run_operation(&self, run: RunId, id: &OperationId) -> Result<Option<AppliedOperation>, StoreError> {
+        let id = id.clone();
+        self.readers.ask(move |conn| read::run_operation(conn, run, &id)).await
     }
 
     async fn put_definition(&self, hash: Hash, canonical: Arc<str>) -> Result<(), StoreError> {

@@ -1,7 +1,9 @@
 //! The rows of runs and approvals that follow from an event. The table of what follows is [`follow`].
 
 use rusqlite::{Connection, params};
-use switchyard_core::run::{Accepted, ApprovalRequest, Decision, Event, EventKind, RunStatus, WaitFor};
+use switchyard_core::run::{
+    Accepted, ApprovalRequest, Decision, Event, EventKind, Operation, RunStatus, WaitFor,
+};
 use switchyard_core::{ApprovalId, Timestamp, error::RunError};
 use switchyard_store::{ApprovalStatus, DeadLetter};
 
@@ -49,6 +51,9 @@ fn taken_key(failure: Failure, event: &Event, accepted: &Accepted) -> Failure {
 /// What an event changes apart from being there.
 pub(super) fn follow(conn: &Connection, run_no: i64, event: &Event) -> Result<(), Failure> {
     use EventKind as E;
+    if let Some(operation) = event.kind.operation() {
+        remember(conn, run_no, event.seq, operation)?;
+    }
     match &event.kind {
         E::RunStarted {} => start(conn, run_no),
         E::RunPaused { .. } => set_status(conn, run_no, RunStatus::Paused),
@@ -89,6 +94,19 @@ pub(super) fn follow(conn: &Connection, run_no: i64, event: &Event) -> Result<()
         | E::ChildStarted { .. }
         | E::ChildEnded { .. } => Ok(()),
     }
+}
+
+fn remember(conn: &Connection, run_no: i64, seq: u64, operation: &Operation) -> Result<(), Failure> {
+    conn.prepare_cached(
+        "INSERT OR IGNORE INTO run_operations (run_no, id, seq, command) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![
+        run_no,
+        operation.id.as_str(),
+        seq.cast_signed(),
+        operation.command.to_string()
+    ])?;
+    Ok(())
 }
 
 fn set_status(conn: &Connection, run_no: i64, status: RunStatus) -> Result<(), Failure> {

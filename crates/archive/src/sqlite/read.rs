@@ -6,10 +6,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, Params, Row, ToSql, params};
 use switchyard_core::run::Event;
-use switchyard_core::{ApprovalId, Hash, Payload, RunId, Timestamp};
+use switchyard_core::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 use switchyard_store::{
-    ApprovalFilter, ApprovalRecord, Page, RunFilter, RunRecord, StoreError, Unfinished, WorkflowRecord,
-    verify_event,
+    AppliedOperation, ApprovalFilter, ApprovalRecord, Page, RunFilter, RunRecord, StoreError, Unfinished,
+    WorkflowRecord, verify_event,
 };
 use tokio::sync::Semaphore;
 
@@ -182,6 +182,18 @@ pub(super) fn unfinished(conn: &Connection) -> Answer<Vec<Unfinished>> {
 pub(super) fn by_idempotency_key(conn: &Connection, key: &str) -> Answer<Option<(RunId, Hash)>> {
     let sql = "SELECT id, idempotency_body FROM runs WHERE idempotency_key = ?1";
     one(conn, sql, [key], |row| Ok((parsed(row, "id")?, parsed(row, "idempotency_body")?)))
+}
+
+pub(super) fn run_operation(conn: &Connection, run: RunId, id: &OperationId) -> Answer<Option<AppliedOperation>> {
+    let sql = "SELECT seq, command FROM run_operations
+               WHERE run_no = (SELECT no FROM runs WHERE id = ?1) AND id = ?2";
+    let found = list(conn, sql, params![run.to_string(), id.as_str()], |row| {
+        Ok(AppliedOperation {
+            seq: row.get::<_, i64>("seq")?.cast_unsigned(),
+            command: parsed(row, "command")?,
+        })
+    })?;
+    Ok(found.into_iter().next())
 }
 
 pub(super) fn has_definition(conn: &Connection, hash: Hash) -> Answer<bool> {

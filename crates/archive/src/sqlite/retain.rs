@@ -43,6 +43,7 @@ pub(super) fn pass(
     conn.execute("DROP TABLE IF EXISTS temp.doomed", [])?;
     conn.execute(DOOMED, params![ended_by, keep, i64::try_from(limit).unwrap_or(i64::MAX)])?;
     conn.execute("DELETE FROM events WHERE run_no IN (SELECT no FROM doomed)", [])?;
+    conn.execute("DELETE FROM run_operations WHERE run_no IN (SELECT no FROM doomed)", [])?;
     conn.execute("DELETE FROM approvals WHERE run IN (SELECT id FROM doomed)", [])?;
     conn.execute("DELETE FROM dead_letters WHERE run IN (SELECT id FROM doomed)", [])?;
     conn.execute(

@@ -319,7 +319,14 @@ impl Place for Folder {
     }
 
     async fn redrive(&self, id: &str) -> Result<Redriven, Failure> {
-        self.act(async |engine| engine.redrive(id, &self.operation(), &settings::user()).await).await
+        self.act(async |engine| {
+            let run = match engine.redrive(id, &self.operation(), &settings::user()).await? {
+                Some(run) => Some(standing(engine, run).await?),
+                None => None,
+            };
+            Ok(Redriven { id: id.into(), run })
+        })
+        .await
     }
 
     async fn purge(&self, which: &PurgeRequest) -> Result<usize, Failure> {

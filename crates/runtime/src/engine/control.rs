@@ -56,24 +56,40 @@ impl Engine {
         by: &str,
         comment: &str,
     ) -> Result<RunId, EngineError> {
-        let Some(run) = self.hot.run_of_approval(approval).await? else {
-            return Err(match self.archive.approval(approval).await? {
-                Some(_) => Refusal::NotPending.into(),
-                None => StoreError::unknown("approval", approval).into(),
-            });
-        };
+        let run = self.run_of_approval(approval).await?;
         let operation = operation(id, &("decide", approval, decision, by, comment));
         let command =
             Command::Decide { approval: approval.clone(), decision, by: by.into(), comment: comment.into() };
-        self.command(run, operation, command, "decided").await?;
-        Ok(run)
+        match self.command(run, operation, command, "decided").await {
+            Ok(()) => Ok(run),
+            // Its run has ended: the question was answered, or withdrawn.
+            Err(EngineError::Refused(Refusal::WrongStatus { .. })) => Err(Refusal::NotPending.into()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Also of an approval that was decided: the decision may be a repetition of the one that did it.
+    async fn run_of_approval(&self, approval: &ApprovalId) -> Result<RunId, EngineError> {
+        if let Some(run) = self.hot.run_of_approval(approval).await? {
+            return Ok(run);
+        }
+        let record = self.archive.approval(approval).await?;
+        Ok(record.ok_or_else(|| StoreError::unknown("approval", approval))?.run)
     }
 
     /// Starts an ended run over from what failed.
     pub async fn retry(&self, run: RunId, id: &OperationId, by: &str) -> Result<(), EngineError> {
-        let operation = operation(id, &("retry", by));
+        self.retry_as(run, &operation(id, &("retry", by)), by).await
+    }
+
+    pub(super) async fn retry_as(
+        &self,
+        run: RunId,
+        operation: &Operation,
+        by: &str,
+    ) -> Result<(), EngineError> {
         let command = Command::Retry { by: by.into() };
-        self.until_known(id, || self.try_retry(run, &operation, command.clone())).await
+        self.until_known(&operation.id, || self.try_retry(run, operation, command.clone())).await
     }
 
     async fn try_retry(

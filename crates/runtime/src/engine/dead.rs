@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use switchyard_api::{DeadLetterView, Delivery, QueueView, QueuesView, Redriven, RunAt};
+use switchyard_api::{DeadLetterView, Delivery, QueueView, QueuesView};
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{Event, EventKind, ReleaseReason};
 use switchyard_core::yard::band;
@@ -13,6 +13,7 @@ use switchyard_core::{Hash, OperationId, RunId};
 use switchyard_store::plain::oversized;
 use switchyard_store::{DeadKind, DeadLetter, Mutation, PRIORITIES, Purge, StoreError};
 
+use super::operation::operation as asked;
 use super::{Engine, EngineError, History};
 
 /// Dead letters that are to go.
@@ -66,7 +67,7 @@ impl Engine {
         Ok(QueuesView { queues, dead_letters: letters.len() })
     }
 
-    /// Sends a dead letter once more: a task starts over with its run, a signal is looked at again.
+    /// Sends a dead letter once more: a task starts over with its run, which is answered; a signal is looked at again.
     ///
     /// The letter is gone once its run has started over, so it is noted first: a repetition finds there what to answer, and
     /// what the first time did not get to.
@@ -75,7 +76,7 @@ impl Engine {
         id: &str,
         operation: &OperationId,
         by: &str,
-    ) -> Result<Redriven, EngineError> {
+    ) -> Result<Option<RunId>, EngineError> {
         let request = self.asks(operation, "redrive", &(id, by))?;
         let noted = self.mutate(&request, || async move {
             let letter = self.archive.dead_letter(id).await?;
@@ -88,8 +89,9 @@ impl Engine {
         let run = match (letter.kind, letter.run_id, &letter.signal) {
             (DeadKind::Task, Some(run), _) => {
                 let run = self.eldest(run).await?;
-                self.retry(run, operation, by).await?;
-                Some(RunAt { run_id: run, status: self.state(run).await?.status() })
+                let asked = asked(operation, &("redrive", id, by));
+                self.retry_as(run, &asked, by).await?;
+                Some(run)
             }
             (DeadKind::OutboxEntry, ..) => {
                 let why = "an entry of the outbox cannot be sent again: its run was rebuilt from the archive";
@@ -100,15 +102,17 @@ impl Engine {
                 return Err(EngineError::BadRequest(message));
             }
             (_, _, Some(signal)) => {
-                // A signal that is looked at twice counts once: it settles one claim.
-                self.hot.signal_again(signal).await?;
+                // A signal that comes twice settles its claim once.
+                self.until_known(operation, || async { Ok(self.hot.signal_again(signal).await?) }).await?;
                 None
             }
             _ => return Err(StoreError::Corrupt(format!("dead letter {id} says nothing")).into()),
         };
-        // One that was buried anew meanwhile stays.
-        self.archive.purge(Purge::Seen(letter.id.clone(), letter.at)).await?;
-        Ok(Redriven { id: letter.id, run })
+        // One that was buried anew meanwhile stays. It was redriven, whether or not it can be removed now.
+        if let Err(error) = self.archive.purge(Purge::Seen(letter.id.clone(), letter.at)).await {
+            tracing::warn!(%error, letter = %letter.id, "a dead letter was redriven and could not be removed");
+        }
+        Ok(run)
     }
 
     /// Removes dead letters. How many.

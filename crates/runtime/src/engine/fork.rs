@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use switchyard_core::run::{Accepted, ForkOrigin};
-use switchyard_core::yard::NewRun;
+use switchyard_core::run::{Accepted, ForkOrigin, Idempotency};
+use switchyard_core::yard::{Acceptance, NewRun};
 use switchyard_core::{OperationId, RunId};
 use switchyard_lang::{PatchOp, Program, patch};
 
+use super::operation::operation;
+use super::submit::Naming;
 use super::{Engine, EngineError};
 use crate::evaluate::prepare_input;
 use crate::ids;
@@ -33,7 +35,15 @@ pub struct Forked {
 }
 
 impl Engine {
+    /// The operation id is the idempotency key of the new run.
     pub async fn fork(&self, fork: Fork) -> Result<Forked, EngineError> {
+        let asked = operation(&fork.operation, &("fork", fork.run, &fork.from, &fork.input, &fork.edits));
+        let idempotency = Idempotency { key: fork.operation.as_str().into(), body: asked.command };
+        let id = ids::run_id(self.clock.now(), 0);
+        let naming = Naming::by_key(id, idempotency.clone());
+        if let Some(known) = self.known(&naming).await? {
+            return self.forked_before(known.run(), fork.run).await;
+        }
         let origin = self.state(fork.run).await?;
         let seeds = origin.seeds_before(&fork.from)?;
         let before = self.catalog.get(origin.ir.hash).await?;
@@ -47,17 +57,32 @@ impl Engine {
         };
         self.catalog.add(program.clone()).await?;
         let kept: Vec<Arc<str>> = seeds.iter().map(|seed| seed.node.clone()).collect();
-        let id = ids::run_id(self.clock.now(), 0);
         let accepted = Accepted {
             trace: self.observe.link(id, None),
             workflow_version: origin.accepted.workflow_version,
             parallelism: origin.accepted.parallelism,
             concurrency: origin.accepted.concurrency.clone(),
             forked_from: Some(ForkOrigin { run: fork.run, node: fork.from }),
+            idempotency: Some(idempotency),
             seeds,
             ..Accepted::plain(program.ir.name.clone(), program.hash, input)
         };
-        let run = self.hot.accept(NewRun { id, accepted }).await?.run();
+        let new = NewRun { id, accepted };
+        match self.until_known(&fork.operation, || self.take_in(&naming, &new)).await? {
+            Acceptance::New(run) => {
+                let diff = patch::diff(&before.definition, &program.definition);
+                Ok(Forked { run, kept, diff })
+            }
+            Acceptance::Existing(run) => self.forked_before(run, fork.run).await,
+        }
+    }
+
+    /// What a fork came to that was made before with the same operation id.
+    async fn forked_before(&self, run: RunId, origin: RunId) -> Result<Forked, EngineError> {
+        let forked = self.history().state(run, Some(1)).await?;
+        let before = self.catalog.get(self.state(origin).await?.ir.hash).await?;
+        let program = self.catalog.get(forked.ir.hash).await?;
+        let kept = forked.accepted.seeds.iter().map(|seed| seed.node.clone()).collect();
         Ok(Forked { run, kept, diff: patch::diff(&before.definition, &program.definition) })
     }
 

@@ -11,12 +11,16 @@ use tokio::time::Instant;
 
 use super::{Engine, EngineError};
 
-/// How long a command is sent again whose outcome is unknown, until its caller is told that it is. Shorter than the
-/// time-outs of usual clients, which would otherwise give up without hearing the operation id.
-const KNOWN_WITHIN: Duration = Duration::from_secs(15);
+/// How long a command is sent again whose outcome is unknown, until its caller is told that it is. With the last try an
+/// answer takes about 15 s at most, less than the time-outs of usual clients, which would otherwise give up without
+/// hearing the operation id.
+const KNOWN_WITHIN: Duration = Duration::from_secs(8);
 /// How long to wait before sending it again, at first and at most.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const AGAIN_AFTER_MAX: Duration = Duration::from_millis(500);
+
+/// How far apart passes of the recovery are that are made because a command needs them.
+const RECOVERY_APART: Duration = Duration::from_secs(1);
 
 /// The operation with this id that asks for this: everything that its caller said, in a form that stays the same.
 pub(super) fn operation(id: &OperationId, asked: &impl Serialize) -> Operation {
@@ -56,14 +60,51 @@ impl Engine {
         command: Command,
         verb: &'static str,
     ) -> Result<(), EngineError> {
-        match self.hot.command(run, operation.clone(), command).await {
-            // Not in flight: either it never was, or it has ended, which deserves another answer.
-            Err(StoreError::UnknownRun(_)) => match self.archive.run(run).await? {
-                Some(record) => Err(Refusal::WrongStatus { status: record.status, verb }.into()),
-                None => Err(EngineError::UnknownRun(run)),
-            },
-            other => Ok(other?),
+        let begun = Instant::now();
+        loop {
+            match self.hot.command(run, operation.clone(), command.clone()).await {
+                Err(StoreError::UnknownRun(_)) => {}
+                other => return Ok(other?),
+            }
+            if self.is_known_to_archive(run, operation, verb).await? {
+                return Ok(());
+            }
+            if begun.elapsed() >= KNOWN_WITHIN {
+                let why = format!("{run} was lost by the hot store and is not rebuilt from its history yet");
+                return Err(StoreError::Unavailable(why).into());
+            }
+            self.take_up_lost(run).await?;
+            tokio::time::sleep(AGAIN_AFTER).await;
         }
+    }
+
+    /// Whether an operation took effect on a run that the hot store does not have. Refused if the run has ended without
+    /// it, or never was; false if the run goes on according to the archive.
+    async fn is_known_to_archive(
+        &self,
+        run: RunId,
+        operation: &Operation,
+        verb: &'static str,
+    ) -> Result<bool, EngineError> {
+        match self.archive.run_operation(run, &operation.id).await? {
+            Some(applied) if applied.command == operation.command => return Ok(true),
+            Some(_) => return Err(Refusal::OperationReused(operation.id.clone()).into()),
+            None => {}
+        }
+        match self.archive.run(run).await? {
+            Some(record) if record.status.is_terminal() => {
+                Err(Refusal::WrongStatus { status: record.status, verb }.into())
+            }
+            Some(_) => Ok(false),
+            None => Err(EngineError::UnknownRun(run)),
+        }
+    }
+
+    /// Makes a pass of the recovery, unless another process just did. An error if this run cannot be taken up.
+    async fn take_up_lost(&self, run: RunId) -> Result<(), EngineError> {
+        let recovered = self.recover_in_turn(RECOVERY_APART).await?.unwrap_or_default();
+        let damaged = recovered.damaged.into_iter().find(|(damaged, _)| *damaged == run);
+        damaged.map_or(Ok(()), |(_, error)| Err(error))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchyard_api::PatchReport;
-use switchyard_core::run::{Patched, Run};
+use switchyard_core::run::{Operation, Patched, Run};
 use switchyard_core::yard::Command;
 use switchyard_core::{OperationId, PatchId, Payload, RunId};
 use switchyard_lang::{PatchOp, Program, patch};
@@ -31,6 +31,7 @@ struct Change {
     ops: Payload,
     diff: Vec<Arc<str>>,
     undoes: Option<PatchId>,
+    operation: Operation,
 }
 
 impl Engine {
@@ -38,16 +39,24 @@ impl Engine {
         if request.ops.is_empty() {
             return Err(EngineError::BadRequest("a patch needs at least one operation".into()));
         }
-        let run = self.live(request.run).await?;
-        let before = self.catalog.get(run.ir.hash).await?;
-        let program = self.edited(&before, &request.ops)?;
         let ops = serde_json::to_value(&request.ops)
             .map_err(|error| EngineError::BadRequest(format!("the operations: {error}")))?;
+        let asked = ("patch", &ops, request.seen, &request.author, &request.reason);
+        let operation = operation(&request.operation, &asked);
+        let run = self.live(request.run).await?;
+        if !request.dry_run
+            && let Some(report) = self.repeated(&run, &operation).await?
+        {
+            return Ok(report);
+        }
+        let before = self.catalog.get(run.ir.hash).await?;
+        let program = self.edited(&before, &request.ops)?;
         let change = Change {
             diff: lines(&before, &program),
             ops: self.payloads.keep(&ops).await?,
             program,
             undoes: None,
+            operation,
         };
         self.put_on(&run, change, &request).await
     }
@@ -57,11 +66,15 @@ impl Engine {
         &self,
         run: RunId,
         undo: &PatchId,
-        operation: OperationId,
+        id: OperationId,
         author: Arc<str>,
         dry_run: bool,
     ) -> Result<PatchReport, EngineError> {
         let run = self.live(run).await?;
+        let asked = operation(&id, &("undo_patch", undo, &author));
+        if !dry_run && let Some(report) = self.repeated(&run, &asked).await? {
+            return Ok(report);
+        }
         run.patch_to_undo(undo)?;
         let before = self.catalog.get(run.ir.hash).await?;
         let program = self.without(&run, undo).await?;
@@ -70,11 +83,26 @@ impl Engine {
             ops: Payload::null(),
             program,
             undoes: Some(undo.clone()),
+            operation: asked,
         };
         let reason = format!("undo {undo}").into();
         let request =
-            PatchRequest { run: run.id, ops: Vec::new(), seen: None, operation, author, reason, dry_run };
+            PatchRequest { run: run.id, ops: Vec::new(), seen: None, operation: id, author, reason, dry_run };
         self.put_on(&run, change, &request).await
+    }
+
+    /// What a patch came to that was put on the run before with the same operation id.
+    async fn repeated(&self, run: &Run, operation: &Operation) -> Result<Option<PatchReport>, EngineError> {
+        let made_by = |patched: &&Patched| patched.operation.as_ref().is_some_and(|by| by.id == operation.id);
+        let Some(patched) = run.patches.iter().find(made_by) else { return Ok(None) };
+        // It may be on its way to the archive; and another command with this id is refused.
+        let command = Command::Patch { seen: patched.version - 1, patched: Box::new(patched.clone()) };
+        self.command(run.id, operation.clone(), command, "patched").await?;
+        Ok(Some(PatchReport {
+            patch: Some(patched.patch.clone()),
+            version: patched.version,
+            diff: patched.diff.clone(),
+        }))
     }
 
     async fn live(&self, run: RunId) -> Result<Run, EngineError> {
@@ -110,10 +138,8 @@ impl Engine {
             undoes: change.undoes,
             operation: None,
         };
-        let asked = (&patched.ops, &patched.undoes, request.seen, &request.author, &request.reason);
-        let operation = operation(&request.operation, &("patch", asked));
         let command = Command::Patch { seen, patched: Box::new(patched) };
-        self.command(run.id, operation, command, "patched").await?;
+        self.command(run.id, change.operation, command, "patched").await?;
         Ok(PatchReport { patch: Some(patch), ..report })
     }
 

@@ -47,7 +47,7 @@ impl Submission {
 }
 
 /// The run that a submission is for, and what makes repeating it safe.
-struct Naming {
+pub(super) struct Naming {
     run: RunId,
     /// The key that the caller gave, kept with the run.
     key: Option<Idempotency>,
@@ -55,6 +55,13 @@ struct Naming {
     body: Hash,
     /// The caller repeats a submission that the server had named after its run.
     repeated: bool,
+}
+
+impl Naming {
+    /// A run that is known by a key.
+    pub(super) fn by_key(run: RunId, key: Idempotency) -> Self {
+        Self { run, body: key.body, key: Some(key), repeated: false }
+    }
 }
 
 impl Engine {
@@ -101,16 +108,13 @@ impl Engine {
             None => Naming { run: fresh(), key: None, body, repeated: false },
             Some(key) => match ids::submitted_run(key, now) {
                 Some(run) => Naming { run, key: None, body, repeated: true },
-                None => {
-                    let key = Some(Idempotency { key: key.into(), body });
-                    Naming { run: fresh(), key, body, repeated: false }
-                }
+                None => Naming::by_key(fresh(), Idempotency { key: key.into(), body }),
             },
         }
     }
 
     /// Hands the run in. That it is there already is the answer to an earlier try.
-    async fn take_in(&self, naming: &Naming, new: &NewRun) -> Result<Acceptance, EngineError> {
+    pub(super) async fn take_in(&self, naming: &Naming, new: &NewRun) -> Result<Acceptance, EngineError> {
         let error = match self.hot.accept(new.clone()).await {
             Ok(acceptance) => return Ok(acceptance),
             Err(error) => error,
@@ -139,7 +143,7 @@ impl Engine {
     }
 
     /// The run that this was submitted as before, if it was, and if it was the same.
-    async fn known(&self, naming: &Naming) -> Result<Option<Acceptance>, EngineError> {
+    pub(super) async fn known(&self, naming: &Naming) -> Result<Option<Acceptance>, EngineError> {
         if let Some(wanted) = &naming.key {
             return match self.archive.by_idempotency_key(&wanted.key).await? {
                 None => Ok(None),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use switchyard_lang::PatchOp;
 use switchyard_runtime::Fork;
 
-use super::runs::{run_at, run_id, run_now};
+use super::runs::{run_id, run_now};
 use crate::ServerState;
 use crate::access::Caller;
 use crate::api::{Api, Operation};
@@ -190,7 +190,7 @@ async fn fork_run(
     let (run, from) = (run_id(&run)?, body.from.into());
     let fork = Fork { run, operation, from, input: body.input, edits: body.edits };
     let forked = state.engine.fork(fork).await?;
-    let Json(mut answer) = run_at(&state, forked.run).await?;
+    let Json(mut answer) = run_now(&state, forked.run).await?;
     answer["kept"] = json!(forked.kept);
     answer["diff"] = json!(forked.diff);
     Ok((StatusCode::ACCEPTED, Json(answer)))

@@ -6,11 +6,12 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchyard_api::{DeadLetterView, Redriven};
+use switchyard_api::DeadLetterView;
 use switchyard_runtime::PurgeRequest;
 use switchyard_store::StoreError;
 
 use super::control::author;
+use super::runs::run_now;
 use crate::ServerState;
 use crate::access::Caller;
 use crate::api::Api;
@@ -167,7 +168,11 @@ async fn redrive_letter(
     Operation(operation): Operation,
     caller: Caller,
     OptionalBody(body): OptionalBody<RedriveBody>,
-) -> Result<Json<Redriven>, Problem> {
+) -> Result<Json<Value>, Problem> {
     let by = author(body.by.as_ref(), &caller)?;
-    Ok(Json(state.engine.redrive(&id, &operation, by).await?))
+    let run = match state.engine.redrive(&id, &operation, by).await? {
+        Some(run) => run_now(&state, run).await?.0,
+        None => Value::Null,
+    };
+    Ok(Json(json!({ "id": id, "run": run })))
 }

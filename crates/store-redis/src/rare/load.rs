@@ -6,7 +6,7 @@ use std::sync::Arc;
 use redis::{FromRedisValue, Value};
 use switchyard_core::ir::Ir;
 use switchyard_core::yard::{GateState, Limits, Yard};
-use switchyard_core::{Hash, RunId, Timestamp};
+use switchyard_core::{Hash, OperationId, RunId, Timestamp};
 use switchyard_store::StoreError;
 
 use super::Touch;
@@ -39,6 +39,15 @@ pub(crate) struct Found {
     leases: BTreeMap<String, Timestamp>,
 }
 
+/// What the script answered.
+struct Reply {
+    now: Timestamp,
+    found: Vec<Found>,
+    gates: Vec<GateReply>,
+    /// What the operation that was looked for had asked for, if it took effect.
+    command: Option<Hash>,
+}
+
 type GateReply = (String, String, String, String, u32, usize, Vec<(RunText, f64)>);
 type RunText = String;
 
@@ -46,7 +55,8 @@ impl RedisStore {
     pub(super) async fn load(&self, touch: &Touch, line_read: usize) -> Result<Loaded, StoreError> {
         let gates: Vec<String> = touch.gates.iter().map(ToString::to_string).collect();
         let ids: Vec<RunId> = touch.runs.iter().copied().collect();
-        let (now, found, gates) = self.read_runs(&ids, &gates, line_read).await?;
+        let Reply { now, found, gates, command } =
+            self.read_runs(&ids, &gates, touch.operation.as_ref(), line_read).await?;
         let mut loaded = Loaded { now, ..Loaded::default() };
         for found in found {
             self.take(found, touch, &mut loaded).await?;
@@ -55,6 +65,11 @@ impl RedisStore {
             let (key, gate) = read_gate(gate, &loaded.passed)?;
             loaded.gates.insert(key, gate);
         }
+        if let (Some((run, id)), Some(command)) = (&touch.operation, command)
+            && let Some(stored) = loaded.runs.get_mut(run)
+        {
+            Arc::make_mut(&mut stored.berth.run.operations).insert(id.clone(), command);
+        }
         Ok(loaded)
     }
 
@@ -62,18 +77,27 @@ impl RedisStore {
         &self,
         ids: &[RunId],
         gates: &[String],
+        operation: Option<&(RunId, OperationId)>,
         line_read: usize,
-    ) -> Result<(Timestamp, Vec<Found>, Vec<GateReply>), StoreError> {
+    ) -> Result<Reply, StoreError> {
         let keys: Vec<String> = ids.iter().map(|run| self.keys.run(*run)).collect();
         let mut args = vec![self.keys.begin().to_owned(), self.time(), line_read.to_string()];
         args.push(ids.len().to_string());
         args.extend(ids.iter().map(ToString::to_string));
         args.push(gates.len().to_string());
         args.extend_from_slice(gates);
-        let (now, runs, gates): (i64, Vec<Value>, Vec<GateReply>) =
+        args.push(operation.iter().len().to_string());
+        args.extend(operation.iter().flat_map(|(run, id)| [run.to_string(), id.to_string()]));
+        let (now, runs, gates, commands): (i64, Vec<Value>, Vec<GateReply>, Vec<String>) =
             self.client.run(&scripts::LOAD, &keys, &args).await?;
         let found = runs.into_iter().map(read_found).collect::<Result<Vec<_>, _>>()?;
-        Ok((Timestamp::from_millis(now), found.into_iter().flatten().collect(), gates))
+        let command = commands.into_iter().find(|command| !command.is_empty());
+        Ok(Reply {
+            now: Timestamp::from_millis(now),
+            found: found.into_iter().flatten().collect(),
+            gates,
+            command: command.map(|command| command.parse().map_err(unreadable)).transpose()?,
+        })
     }
 
     async fn take(&self, found: Found, touch: &Touch, loaded: &mut Loaded) -> Result<(), StoreError> {
@@ -100,7 +124,7 @@ impl RedisStore {
 
     /// One run, without anything around it.
     pub(crate) async fn read_run(&self, id: RunId) -> Result<Option<Found>, StoreError> {
-        Ok(self.read_runs(&[id], &[], 0).await?.1.into_iter().next())
+        Ok(self.read_runs(&[id], &[], None, 0).await?.found.into_iter().next())
     }
 
     pub(crate) async fn stored(&self, found: Found) -> Result<Stored, StoreError> {

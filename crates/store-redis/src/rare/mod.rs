@@ -13,7 +13,7 @@ use std::sync::Arc;
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{Event, Run, WaitFor, Waiting};
 use switchyard_core::yard::Yard;
-use switchyard_core::{Hash, RunId, Timestamp};
+use switchyard_core::{Hash, OperationId, RunId, Timestamp};
 use switchyard_store::StoreError;
 
 use crate::store::RedisStore;
@@ -35,6 +35,8 @@ pub(crate) struct Touch {
     pub(crate) graphs: BTreeSet<Hash>,
     /// Runs that are taken up from their histories, up to this seq: they replace what is behind that, or ended.
     pub(crate) taken_up: HashMap<RunId, u64>,
+    /// The command that is to be carried out, unless it was before.
+    pub(crate) operation: Option<(RunId, OperationId)>,
     /// Its acceptance is in the archive already.
     pub(crate) archived: Option<RunId>,
     /// None of the runs was there at this moment, and no gate is concerned: that is not looked up once more before the

@@ -113,7 +113,7 @@ impl Planner<'_> {
         entries.extend(named.filter_map(|(node, entry)| Some((after.run.ir.find(node)?, entry.clone()))));
         let written = Written { berth: after, life: self.life_of(id), entries: &entries };
         let record = Record::write(written)?;
-        let hashes = [self.keys.run(id), self.keys.dag(id), self.keys.context(id)];
+        let hashes = [self.keys.run(id), self.keys.dag(id), self.keys.context(id), self.keys.operations(id)];
         if before.is_none() {
             if self.loaded.passed.contains_key(&id) {
                 self.commit.on("UNLINK", &hashes[0], hashes[1..].iter().cloned());
@@ -135,6 +135,11 @@ impl Planner<'_> {
         ] {
             self.difference(key, old, new);
         }
+        let known = before.map(|before| &before.berth.run.operations);
+        let new =
+            after.run.operations.iter().filter(|(id, _)| known.is_none_or(|known| !known.contains_key(*id)));
+        let new: Vec<String> = new.flat_map(|(id, command)| [id.to_string(), command.to_string()]).collect();
+        self.commit.on_many("HSET", &hashes[3], &new);
         self.moments(id, before.map(|before| &before.berth), Some(after));
         Ok(())
     }
@@ -164,9 +169,14 @@ impl Planner<'_> {
                 let fields = ["seq", &seq, "phase", "ended", "life", &life].map(str::to_owned);
                 self.commit.on("HSET", &run, fields);
                 self.commit.on("SADD", &self.keys.runs(), [id.to_string()]);
+                let operations = events.iter().filter(|event| event.run == id);
+                for operation in operations.filter_map(|event| event.kind.operation()) {
+                    let words = [operation.id.to_string(), operation.command.to_string()];
+                    self.commit.on("HSET", &self.keys.operations(id), words);
+                }
             }
             None if before.is_some() => {
-                let others = [self.keys.dag(id), self.keys.context(id)];
+                let others = [self.keys.dag(id), self.keys.context(id), self.keys.operations(id)];
                 self.commit.on("UNLINK", &run, others);
                 self.commit.on("SREM", &self.keys.runs(), [id.to_string()]);
             }

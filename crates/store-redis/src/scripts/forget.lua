@@ -33,7 +33,7 @@ for _ = 1, tonumber(arg()) do
       gates[#gates + 1] = run[3]
     end
     if run[4] then redis.call('DEL', begin .. 'idempotency:' .. run[4]) end
-    redis.call('UNLINK', run_key(id), dag_key(id), context_key(id))
+    redis.call('UNLINK', run_key(id), dag_key(id), context_key(id), operations_key(id))
     redis.call('SREM', KEYS[2], id)
   end
 end

@@ -2,10 +2,10 @@
 --
 -- KEYS  the hashes of the runs
 -- ARGV  beginning of all names, time or '', how many of a line to read, number of runs, their ids, number of
---       concurrency keys, the keys (those of the runs are read as well)
+--       concurrency keys, the keys (those of the runs are read as well), number of operations, each: run, operation id
 -- Returns { time, { { id, run, dag, context, { node, end of its lease, … } } or { id } …}, { { key, limit, version,
---         arrivals, under way, waiting, { run, arrival, … } } … } }; hashes are flat; the runs that were asked for are
---         among those of a key, with arrival 0 if they are under way
+--         arrivals, under way, waiting, { run, arrival, … } } … }, { hash of what was asked for, or '' … } }; hashes are
+--         flat; the runs that were asked for are among those of a key, with arrival 0 if they are under way
 -- Events: none
 --#include arguments
 local begin, given = arg(), arg()
@@ -69,4 +69,10 @@ for i, key in ipairs(wanted_gates) do
     redis.call('ZCOUNT', line, '(0', '+inf'), first,
   }
 end
-return { whole(clock(given)), runs, gates }
+
+local operations = {}
+for i = 1, tonumber(arg()) do
+  local id, operation = arg(), arg()
+  operations[i] = redis.call('HGET', operations_key(id), operation) or ''
+end
+return { whole(clock(given)), runs, gates, operations }

@@ -23,7 +23,7 @@ for _ = 1, tonumber(arg()) do
     local run = redis.call('HMGET', run_key(id), 'life', 'phase', 'idem')
     -- A run that was taken up again meanwhile stays.
     if run[1] == life and run[2] == 'ended' then
-      redis.call('UNLINK', run_key(id), dag_key(id), context_key(id))
+      redis.call('UNLINK', run_key(id), dag_key(id), context_key(id), operations_key(id))
       redis.call('SREM', KEYS[3], id)
       if run[3] then redis.call('PEXPIRE', begin .. 'idempotency:' .. run[3], key_memory) end
     end

@@ -58,6 +58,11 @@ pub(crate) enum Op {
     Retry {
         run: u8,
     },
+    /// A command that took effect is sent again.
+    Repeat {
+        which: u8,
+        changed: bool,
+    },
     Restart,
     /// By somebody who reads the streams himself.
     Read {
@@ -112,6 +117,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => any::<bool>().prop_map(|approve| Op::Decide { approve }),
         1 => (any::<u8>(), any::<u8>()).prop_map(|(run, what)| Op::Patch { run, what }),
         1 => any::<u8>().prop_map(|run| Op::Retry { run }),
+        2 => any::<(u8, bool)>().prop_map(|(which, changed)| Op::Repeat { which, changed }),
         1 => Just(Op::Restart),
     ]
 }

@@ -37,6 +37,8 @@ pub(crate) struct World {
     pub(crate) held: Vec<ClaimRef>,
     pub(crate) settled: Vec<ClaimRef>,
     approvals: Vec<ApprovalId>,
+    /// Commands that took effect.
+    applied: Vec<(RunId, Operation, Command)>,
     pub(crate) counter: u64,
 }
 
@@ -75,6 +77,7 @@ impl World {
             held: Vec::new(),
             settled: Vec::new(),
             approvals: Vec::new(),
+            applied: Vec::new(),
             counter: 0,
         };
         for &name in stores {
@@ -212,6 +215,7 @@ impl World {
             Op::Decide { approve } => self.decide(*approve, out).await,
             Op::Patch { run, what } => self.patch(*run, *what, out).await,
             Op::Retry { run } => self.retry(*run, out).await,
+            Op::Repeat { which, changed } => self.repeat(*which, *changed, out).await,
             Op::Restart => self.restart(out).await,
             Op::Read { stream, said } => self.read_task(*stream, *said, out).await,
         }
@@ -349,7 +353,11 @@ impl World {
     async fn give(&mut self, run: RunId, command: Command, out: &mut Vec<Event>) -> bool {
         let asked = Hash::of(format!("{command:?}").as_bytes());
         let operation = Operation { id: OperationId::drawn(self.fresh().into()), command: asked };
-        self.send(run, &operation, &command, out).await
+        let applied = self.send(run, &operation, &command, out).await;
+        if applied {
+            self.applied.push((run, operation, command));
+        }
+        applied
     }
 
     async fn send(
@@ -369,6 +377,19 @@ impl World {
         })
         .await;
         expected.is_ok()
+    }
+
+    /// Once more with the same id, or with the same id for something else.
+    async fn repeat(&mut self, which: u8, changed: bool, out: &mut Vec<Event>) {
+        if self.applied.is_empty() {
+            return;
+        }
+        let (run, mut operation, command) = self.applied[usize::from(which) % self.applied.len()].clone();
+        if changed {
+            operation.command = Hash::of(b"something else");
+        }
+        self.send(run, &operation, &command, out).await;
+        assert!(out.is_empty(), "a repeated command changed something: {out:?}");
     }
 
     async fn decide(&mut self, approve: bool, out: &mut Vec<Event>) {

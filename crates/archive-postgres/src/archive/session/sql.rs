@@ -36,6 +36,9 @@ pub(super) const TURN_RUNS: &str =
 pub(super) const ADD_EVENTS: &str = "INSERT INTO events (run, seq, at, kind, body, checksum)
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])";
 
+pub(super) const REMEMBER: &str = "INSERT INTO run_operations (run, id, seq, command)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) ON CONFLICT DO NOTHING";
+
 pub(super) const DECIDE: &str =
     "UPDATE approvals SET status = decided.status, decided_at = decided.at, decided_by = decided.by,
         comment = nullif(decided.comment, '')

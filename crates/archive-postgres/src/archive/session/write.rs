@@ -100,6 +100,24 @@ impl Session {
         self.client.execute(&self.add_events, &params).await.map(drop)
     }
 
+    /// The operations that new events carry.
+    pub(super) async fn remember(&self, group: &Group<'_>) -> Result<(), Error> {
+        let (mut runs, mut ids) = (Vec::new(), Vec::new());
+        let (mut seqs, mut commands) = (Vec::new(), Vec::new());
+        for written in group.runs.values().flat_map(|run| &run.new) {
+            if let Some(operation) = written.event.kind.operation() {
+                runs.push(written.event.run.to_string());
+                ids.push(operation.id.as_str());
+                seqs.push(written.event.seq.cast_signed());
+                commands.push(operation.command.to_string());
+            }
+        }
+        if runs.is_empty() {
+            return Ok(());
+        }
+        self.client.execute(&self.remember, &[&runs, &ids, &seqs, &commands]).await.map(drop)
+    }
+
     pub(super) async fn decide(&self, group: &Group<'_>) -> Result<(), Error> {
         let decided = &group.approvals.decided;
         if decided.is_empty() {

@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0007_dead_letter_excerpts.sql"),
     include_str!("0008_event_checksums.sql"),
     include_str!("0009_operations.sql"),
+    include_str!("0010_run_operations.sql"),
 ];
 
 /// "SWYD", so that another program's SQLite file is not taken for ours.

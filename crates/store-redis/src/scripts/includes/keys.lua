@@ -2,3 +2,4 @@
 local function run_key(id) return begin .. 'run:' .. id end
 local function dag_key(id) return begin .. 'dag:' .. id end
 local function context_key(id) return begin .. 'context:' .. id end
+local function operations_key(id) return begin .. 'operations:' .. id end
