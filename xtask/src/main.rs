@@ -5,6 +5,7 @@ mod from_pypi;
 mod licences;
 mod python;
 mod steps;
+mod tidy;
 mod tools;
 mod valkey;
 
@@ -30,6 +31,8 @@ enum Task {
     Chaos(chaos::ChaosArgs),
     /// Check the licences of everything that is linked in
     Licences,
+    /// Check documents and sources for what the compiler does not see: links, names, line lengths, unused files
+    Tidy,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -39,5 +42,6 @@ fn main() -> anyhow::Result<()> {
         Task::Valkey => valkey::test(),
         Task::Chaos(args) => chaos::run(&args),
         Task::Licences => licences::check(),
+        Task::Tidy => tidy::check(),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 
 use crate::from_pypi::{MOTO, SCHEMATHESIS};
-use crate::{licences, python, tools, valkey};
+use crate::{licences, python, tidy, tools, valkey};
 
 pub(crate) fn test() -> anyhow::Result<()> {
     let begun = Instant::now();
@@ -15,6 +15,8 @@ pub(crate) fn test() -> anyhow::Result<()> {
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
     tell("licences");
     licences::check()?;
+    tell("tidy");
+    tidy::check()?;
     tell("tools");
     tools::install()?;
     cargo("tests", &["test", "--workspace"])?;

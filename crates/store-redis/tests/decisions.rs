@@ -216,7 +216,8 @@ async fn a_lost_answer_is_unknown_and_the_command_takes_effect_once() {
     let (port, (archive, folder)) = (free_port(), archive());
     let server = Redis::with_options(|_| vec!["--port".to_owned(), port.to_string()]);
     let proxy = Proxy::before(port);
-    let mut scene = Scene::with(server, &format!("redis://127.0.0.1:{}", proxy.port()), archive, folder).await;
+    let mut scene =
+        Scene::with(server, &format!("redis://127.0.0.1:{}", proxy.port()), archive, folder).await;
     let run = scene.start().await;
     scene.settle(waits_for_signal()).await;
     let sent = fresh_operation();

@@ -50,7 +50,11 @@ pub trait Archive: Send + Sync + 'static {
     async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError>;
 
     /// The operation with this id that took effect on a run.
-    async fn run_operation(&self, run: RunId, id: &OperationId) -> Result<Option<AppliedOperation>, StoreError>;
+    async fn run_operation(
+        &self,
+        run: RunId,
+        id: &OperationId,
+    ) -> Result<Option<AppliedOperation>, StoreError>;
 
     /// Keeps a definition's canonical text under its hash; durable at return.
     async fn put_definition(&self, hash: Hash, canonical: Arc<str>) -> Result<(), StoreError>;

@@ -104,7 +104,11 @@ impl Archive for PostgresArchive {
         read::by_idempotency_key(&self.pool, key).await
     }
 
-    async fn run_operation(&self, run: RunId, id: &OperationId) -> Result<Option<AppliedOperation>, StoreError> {
+    async fn run_operation(
+        &self,
+        run: RunId,
+        id: &OperationId,
+    ) -> Result<Option<AppliedOperation>, StoreError> {
         read::run_operation(&self.pool, run, id).await
     }
 

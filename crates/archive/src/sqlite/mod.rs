@@ -256,7 +256,11 @@ impl Archive for SqliteArchive {
         self.readers.ask(move |conn| read::by_idempotency_key(conn, &key)).await
     }
 
-    async fn run_operation(&self, run: RunId, id: &OperationId) -> Result<Option<AppliedOperation>, StoreError> {
+    async fn run_operation(
+        &self,
+        run: RunId,
+        id: &OperationId,
+    ) -> Result<Option<AppliedOperation>, StoreError> {
         let id = id.clone();
         self.readers.ask(move |conn| read::run_operation(conn, run, &id)).await
     }

@@ -184,7 +184,11 @@ pub(super) fn by_idempotency_key(conn: &Connection, key: &str) -> Answer<Option<
     one(conn, sql, [key], |row| Ok((parsed(row, "id")?, parsed(row, "idempotency_body")?)))
 }
 
-pub(super) fn run_operation(conn: &Connection, run: RunId, id: &OperationId) -> Answer<Option<AppliedOperation>> {
+pub(super) fn run_operation(
+    conn: &Connection,
+    run: RunId,
+    id: &OperationId,
+) -> Answer<Option<AppliedOperation>> {
     let sql = "SELECT seq, command FROM run_operations
                WHERE run_no = (SELECT no FROM runs WHERE id = ?1) AND id = ?2";
     let found = list(conn, sql, params![run.to_string(), id.as_str()], |row| {
