@@ -95,7 +95,7 @@ async fn tls_with_an_authority_of_ones_own() {
     let url = format!("rediss://:secret@localhost:{port}");
     let with_ca = format!("{url}?ssl_ca_certs={}", shown(&certificates.ca()));
     works(&with_ca, "").await.expect("it works");
-    works(&with_ca.replace("localhost", "127.0.0.1"), "").await.expect("it works");
+    works(&with_ca.replace("localhost", "127.0.0.1"), "again:").await.expect("it works");
     let error = works(&url, "").await.expect_err("nobody knows that authority").to_string();
     assert!(error.contains("does not answer") && error.to_lowercase().contains("certificate"), "{error}");
     let strangers = Certificates::make();

@@ -10,7 +10,7 @@ use switchyard_core::run::Accepted;
 use switchyard_core::yard::NewRun;
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_observe::Observe;
-use switchyard_store::{HotStore, StoreError};
+use switchyard_store::{Archive, HotStore, StoreError};
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::redis::Redis;
 use tempfile::TempDir;
@@ -19,6 +19,7 @@ use tempfile::TempDir;
 struct World {
     server: Redis,
     store: RedisStore,
+    archive: Arc<dyn Archive>,
     operator: MultiplexedConnection,
     observe: Observe,
     _folder: TempDir,
@@ -29,20 +30,21 @@ async fn operator(url: &str) -> MultiplexedConnection {
     client.get_multiplexed_async_connection().await.expect("Redis answers")
 }
 
-async fn open(url: &str, observe: &Observe) -> (RedisStore, TempDir) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let archive = DataFolder::open(folder.path()).and_then(|data| data.archive()).expect("an archive");
+async fn open(url: &str, observe: &Observe, archive: Arc<dyn Archive>) -> RedisStore {
     let settings = RedisSettings { observe: observe.clone(), ..RedisSettings::new(url) };
-    let store = RedisStore::open(settings, Arc::new(archive)).await.expect("Redis answers");
+    let store = RedisStore::open(settings, archive).await.expect("Redis answers");
     store.learn(Sketch::chain(2).ir()).await.expect("learnt");
-    (store, folder)
+    store
 }
 
 impl World {
     async fn new() -> Self {
         let (server, observe) = (Redis::start(), Observe::default());
-        let (store, _folder) = open(&server.url(), &observe).await;
-        Self { operator: operator(&server.url()).await, server, store, observe, _folder }
+        let _folder = tempfile::tempdir().expect("a folder");
+        let archive = DataFolder::open(_folder.path()).and_then(|data| data.archive()).expect("an archive");
+        let archive: Arc<dyn Archive> = Arc::new(archive);
+        let store = open(&server.url(), &observe, archive.clone()).await;
+        Self { operator: operator(&server.url()).await, server, store, archive, observe, _folder }
     }
 
     async fn order(&mut self, words: &str) {
@@ -145,7 +147,7 @@ async fn a_user_without_a_right() {
     let mut world = World::new().await;
     world.order("ACL SETUSER ada on >secret ~* &* +@all").await;
     let url = format!("{}?user=ada&pass=secret", world.server.url());
-    (world.store, world._folder) = open(&url, &world.observe).await;
+    world.store = open(&url, &world.observe, world.archive.clone()).await;
     world.order("ACL SETUSER ada -evalsha -set").await;
     world.assert_refused("does not let its user do that", "forbidden").await;
     world.order("ACL SETUSER ada +evalsha +set").await;
@@ -182,7 +184,7 @@ async fn a_server_that_still_reads_its_data() {
     while !world.store.ready().await.is_err_and(|error| error.to_string().contains("still reads its data")) {}
     world.assert_refused("still reads its data", "loading").await;
     // Whoever comes now waits until it is there.
-    let (newcomer, _folder) = open(&world.server.url(), &world.observe).await;
+    let newcomer = open(&world.server.url(), &world.observe, world.archive.clone()).await;
     newcomer.ready().await.expect("it is ready");
     world.assert_goes_on().await;
 }
