@@ -62,6 +62,7 @@ async fn a_changed_event_does_not_match_its_checksum() {
     history.put(&archive, [accepted(), node_started("a"), node_succeeded("a")]).await;
     psql(&target, "CREATE TABLE whole AS SELECT * FROM events").await;
     for damage in [
+        "body = '{\"node_star'",
         "body = replace(body, 'worker-1', 'worker-2')",
         "at = at + 1",
         "checksum = checksum + 1",
@@ -247,18 +248,6 @@ async fn every_character_survives() {
     assert_eq!(archive.workflows().await.unwrap()[0].name, odd);
     archive.cache(odd, odd, Payload::null(), at(1), Duration::from_secs(9)).await.unwrap();
     assert!(archive.cached(odd, odd, at(2)).await.unwrap().is_some());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_event_is_named() {
-    let target = somewhere();
-    let archive = open(&target).await;
-    let mut history = History::of(run_id(0));
-    history.put(&archive, [accepted(), node_started("a")]).await;
-    psql(&target, "UPDATE events SET body = '{\"node_star' WHERE seq = 2").await;
-    let damaged = archive.events(history.run, 0, 10).await.unwrap_err();
-    assert!(matches!(damaged, StoreError::Corrupt(_)));
-    assert!(damaged.to_string().contains(&format!("event 2 of {}", history.run)), "{damaged}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,10 +94,9 @@ impl DataFolder {
         refuse_used(to)?;
         let survey = Survey::of(&from.join(ARCHIVE_FILE))?;
         let folder = Self::open_telling(to, notice.clone())?;
-        drop(folder.archive()?);
-        let tables = copy_tables(survey.pages(), &to.join(ARCHIVE_FILE))?;
         let archive = folder.archive()?;
         let histories = copy_histories(&survey, &archive, to, &notice).await?;
+        let tables = copy_tables(survey.pages(), &to.join(ARCHIVE_FILE))?;
         let (payloads, missing_payloads) =
             copy_payloads(&Self::cas_in(from), &folder.cas(), &archive).await?;
         Ok(Salvaged { histories, tables, payloads, missing_payloads })

@@ -198,3 +198,29 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.push(suffix);
     name.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_that_has_no_time_says_that_it_was_cut_short() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("large.db");
+        let conn = Connection::open(&path).unwrap();
+        let fill = "CREATE TABLE t (n INTEGER PRIMARY KEY, word TEXT); CREATE INDEX t_by_word ON t (word);
+            WITH RECURSIVE upto(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM upto WHERE n < 20000)
+            INSERT INTO t SELECT n, 'word ' || n FROM upto";
+        conn.execute_batch(fill).unwrap();
+        let found = database(&path, Some(Duration::ZERO), &Notice::default()).unwrap();
+        assert!(found.cut_short && found.lines.is_empty(), "{found:?}");
+        let found = database(&path, None, &Notice::default()).unwrap();
+        assert!(!found.cut_short && found.lines.is_empty(), "{found:?}");
+        conn.execute_batch(
+            "PRAGMA writable_schema = 1; UPDATE sqlite_schema SET rootpage = 2 WHERE name = 't_by_word'",
+        )
+        .unwrap();
+        let found = database(&path, None, &Notice::default()).unwrap();
+        assert!(!found.lines.is_empty(), "an index that is not the table's");
+    }
+}

@@ -113,9 +113,7 @@ impl Audit {
     /// Damage is noted; a store that does not answer ends the audit.
     fn note(&mut self, run: RunId, error: EngineError) -> Result<(), EngineError> {
         match error {
-            EngineError::Store(error @ (StoreError::Unavailable(_) | StoreError::InUse { .. })) => {
-                Err(error.into())
-            }
+            EngineError::Store(error) if error.is_outage() => Err(error.into()),
             EngineError::Store(StoreError::Corrupt(what)) => {
                 self.faults.push((run, what));
                 Ok(())

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use switchyard_core::RunId;
 use switchyard_core::run::{Event, EventKind, Run, WaitFor};
-use switchyard_store::StoreError;
 
 use super::{Engine, EngineError};
 
@@ -29,7 +28,7 @@ impl Engine {
                 // It may have come to its end since the archive was asked.
                 Ok(run) if run.is_ended() => {}
                 Ok(run) => runs.push(run),
-                Err(EngineError::Store(error @ StoreError::Unavailable(_))) => return Err(error.into()),
+                Err(EngineError::Store(error)) if error.is_outage() => return Err(error.into()),
                 Err(error) => {
                     tracing::error!(run = %id, %error, "a run could not be taken up");
                     recovered.damaged.push((id, error));

@@ -12,18 +12,20 @@ use switchyard_store::StoreError;
 use super::Pages;
 use crate::private;
 use crate::sqlite::error::cannot_open;
+use crate::sqlite::{Access, Options, connect};
 
 /// What is made anew from events and definitions, and what may be forgotten.
 const NOT_COPIED: [&str; 5] = ["events", "runs", "approvals", "definitions", "cache"];
 
 /// Rows of tables that partly follow from events.
 const COPIED_WHERE: [(&str, &str); 2] =
-    [("dead_letters", "kind = 'signal'"), ("payload_refs", "holder LIKE 'schedule/%'")];
+    [("dead_letters", "kind <> 'task'"), ("payload_refs", "holder LIKE 'schedule/%'")];
 
 /// Where a file says how its pages are journalled. 1: without a log.
 const JOURNAL_AT: usize = 18;
 
-/// Copies the tables into a database that has the newest schema. What could not be copied, by table.
+/// Copies the tables into a database that has the newest schema and the histories. What is there already stays: it follows
+/// from events. What could not be copied, by table.
 pub(crate) fn copy_tables(pages: &Pages, into: &Path) -> Result<Vec<(String, String)>, StoreError> {
     let folder = into.parent().unwrap_or(into);
     let copy = folder.join("switchyard.db.old");
@@ -48,7 +50,7 @@ fn write_copy(pages: &Pages, file: File) -> io::Result<()> {
 }
 
 fn copy_from(copy: &Path, into: &Path) -> Result<Vec<(String, String)>, StoreError> {
-    let conn = Connection::open(into).map_err(|e| cannot_open(into, &e))?;
+    let conn = connect(into, Access::Write(&Options::default())).map_err(|e| cannot_open(into, &e))?;
     let ours = "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
     let mut tables = names(&conn, ours).map_err(|e| cannot_open(into, &e))?;
     tables.retain(|table| !NOT_COPIED.contains(&table.as_str()));
@@ -76,7 +78,7 @@ fn copy_table(conn: &Connection, table: &str) -> rusqlite::Result<()> {
     }
     let only = COPIED_WHERE.iter().find(|(name, _)| *name == table).map_or("true", |(_, only)| only);
     let (list, marks) = (shared.join(", "), vec!["?"; shared.len()].join(", "));
-    let mut add = conn.prepare(&format!("INSERT OR REPLACE INTO main.{table} ({list}) VALUES ({marks})"))?;
+    let mut add = conn.prepare(&format!("INSERT OR IGNORE INTO main.{table} ({list}) VALUES ({marks})"))?;
     let mut read = conn.prepare(&format!("SELECT {list} FROM old.{table} WHERE {only}"))?;
     let mut rows = read.query([])?;
     while let Some(row) = rows.next()? {
