@@ -58,7 +58,7 @@ pub(crate) fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     }
     table.set_header(header);
-    table.add_rows(rows.into_iter().map(|row| row.map(|cell| escape::one_line(&cell).into_owned())));
+    table.add_rows(rows.into_iter().map(|row| row.map(|cell| escape::text(&cell).into_owned())));
     for (index, _) in header.iter().enumerate().filter(|(_, name)| IDS.contains(name)) {
         if let Some(column) = table.column_mut(index) {
             column.set_constraint(ColumnConstraint::ContentWidth);

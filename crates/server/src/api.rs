@@ -212,7 +212,7 @@ impl Operation {
     fn describe(mut self, path: &str, schemas: &mut SchemaGenerator) -> Value {
         let problem = schemas.subschema_for::<Document<'_>>().to_value();
         // Anything can meet a store that does not answer, or a mistake of ours, and come from a stranger.
-        self.problems.extend([500, 503, 504]);
+        self.problems.extend([400, 500, 503, 504]);
         let public = access::PUBLIC.contains(&path);
         if !public {
             self.problems.extend([401, 403]);

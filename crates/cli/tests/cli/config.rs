@@ -38,6 +38,8 @@ fn every_value_is_shown_with_where_it_came_from() {
         plain.lease  1m  default
         runs.stop_grace  30s  default
         worker.allow_commands  false  default
+        command.env  -  default
+        egress.allow  -  default
         worker.grace  1m30s  switchyard.toml:5
         worker.envoy_quit_url  -  default
         consumers.message_lock  1800  default
@@ -53,6 +55,7 @@ fn every_value_is_shown_with_where_it_came_from() {
         kubernetes.pod_selector  -  default
         kubernetes.namespace  -  default
         http.body_max  16MiB  default
+        http.cors_origins  -  default
         http.timeout  1m  default
         http.heartbeat  15s  default
         http.grace  10s  default

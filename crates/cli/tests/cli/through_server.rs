@@ -227,3 +227,29 @@ fn a_change_that_is_repeated_with_its_id_is_made_once() {
     error: operation id `mine` was used for another request
     "#);
 }
+
+/// A worker has the task, and never says anything again.
+#[tokio::test]
+async fn a_cancelled_run_waits_for_no_worker_if_it_is_told_so() {
+    let yard =
+        Yard::with(&[("work.yaml", "name: work\nnodes:\n  a: { type: function, function: forever }\n")]);
+    let _up = yard.up();
+    yard.transcript(&["run", "work.yaml", "--detach"]);
+    let http = switchyard_runtime::kinds::http_client().build().unwrap();
+    let claim = serde_json::json!({ "worker": "w", "wait": "30s" });
+    let claimed = http.post(format!("{}/v1/tasks/claim", address(&yard))).json(&claim).send().await.unwrap();
+    let claimed: serde_json::Value = claimed.json().await.unwrap();
+    let run = claimed["tasks"][0]["run_id"].as_str().unwrap();
+    assert_transcript!(yard.transcript(&["runs", "cancel", run]), @r#"
+        exit 0
+        --- stdout
+        --- stderr
+        [RUN]: closing
+    "#);
+    assert_transcript!(yard.transcript(&["runs", "cancel", run, "--now"]), @r#"
+        exit 0
+        --- stdout
+        --- stderr
+        [RUN]: cancelled
+    "#);
+}
