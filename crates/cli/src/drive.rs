@@ -4,7 +4,7 @@
 mod all;
 mod desk;
 pub(crate) mod ending;
-mod signals;
+pub(crate) mod signals;
 mod typed;
 
 use std::time::Duration;

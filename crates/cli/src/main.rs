@@ -61,7 +61,10 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return errors::Failure::store(format!("cannot start: {error}")).tell(),
     };
-    let answer = runtime.block_on(commands::execute(cli.command, &settings));
+    let answer = runtime.block_on(async {
+        drive::signals::survive_file_size_limit();
+        commands::execute(cli.command, &settings).await
+    });
     // Not dropped in the ordinary way: that would wait for whoever still reads from the terminal.
     runtime.shutdown_background();
     match answer {

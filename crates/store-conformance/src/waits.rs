@@ -16,6 +16,7 @@ use crate::{Backend, Place};
 
 pub async fn all(backend: &dyn Backend) {
     a_timer_ends_a_sleep(&backend.open().await).await;
+    a_clock_that_was_set_back_delays_by_no_more_than_it_was_wrong(&backend.open().await).await;
     an_approval_is_decided_once(&backend.open().await).await;
     an_approval_times_out_by_its_policy(&backend.open().await).await;
     a_signal_may_come_before_or_after(&backend.open().await).await;
@@ -40,6 +41,31 @@ async fn a_timer_ends_a_sleep(place: &Place) {
     pass_time(place, 1).await;
     place.pass("n1").await;
     place.ended(run, RunStatus::Succeeded).await;
+}
+
+async fn a_clock_that_was_set_back_delays_by_no_more_than_it_was_wrong(place: &Place) {
+    let begin = place.clock.now();
+    let at = |seconds| begin.plus(Duration::from_secs(seconds));
+    let before = place.start(&Sketch::chain(1)).await;
+    let task = place.claim_node("n0").await;
+    place.settle(&task, TaskOutcome::Waiting(WaitFor::Timer { until: at(60) })).await;
+    // An hour behind for half a minute, in which another timer is set.
+    place.clock.set(begin.minus(Duration::from_secs(3600)));
+    let meanwhile = place.start(&Sketch::chain(1)).await;
+    let task = place.claim_node("n0").await;
+    let until = place.clock.now().plus(Duration::from_secs(60));
+    place.settle(&task, TaskOutcome::Waiting(WaitFor::Timer { until })).await;
+    assert_eq!(place.hot.fire_timers().await.expect("answered"), (0, Some(until)));
+    pass_time(place, 30).await;
+    place.state(before).await;
+    place.clock.set(at(30));
+    // Set by the wrong clock, it is past by the right one.
+    assert_eq!(place.hot.fire_timers().await.expect("answered"), (1, Some(at(60))));
+    place.ended(meanwhile, RunStatus::Succeeded).await;
+    pass_time(place, 29).await;
+    place.state(before).await;
+    pass_time(place, 1).await;
+    place.ended(before, RunStatus::Succeeded).await;
 }
 
 async fn ask(place: &Place, id: &str, on_timeout: ApprovalTimeout) -> (RunId, ApprovalId) {

@@ -171,6 +171,7 @@ impl RedisStore {
         Ok(Timestamp::from_millis(seconds * 1_000 + micros / 1_000))
     }
 
+    /// What this machine takes for the time.
     pub(crate) fn here(&self) -> Timestamp {
         self.clock.as_ref().map_or_else(|| SystemClock.now(), |clock| clock.now())
     }

@@ -28,8 +28,12 @@ impl Clock for Watched {
     }
 
     async fn sleep_until(&self, until: Timestamp) {
-        self.asleep.send(until.since(self.now())).expect("the test watches");
         self.clock.sleep_until(until).await;
+    }
+
+    async fn sleep(&self, length: Duration) {
+        self.asleep.send(length).expect("the test watches");
+        self.clock.sleep(length).await;
     }
 }
 

@@ -14,6 +14,10 @@ pub trait Clock: Send + Sync + std::fmt::Debug + 'static {
 
     /// Returns once `now() >= until`.
     async fn sleep_until(&self, until: Timestamp);
+
+    /// Returns after `length`, whatever the clock is set to meanwhile. For what is repeated or tried again: a clock that
+    /// is set back must not stop it.
+    async fn sleep(&self, length: Duration);
 }
 
 /// The machine's clock.
@@ -29,43 +33,131 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, until: Timestamp) {
-        // In pieces, because the machine's clock can be set while we sleep.
-        const PIECE: Duration = Duration::from_secs(60);
-        loop {
-            let left = until.since(self.now());
-            if left.is_zero() {
-                return;
-            }
-            tokio::time::sleep(left.min(PIECE)).await;
+        sleep_in_pieces(|| self.now(), until).await;
+    }
+
+    async fn sleep(&self, length: Duration) {
+        tokio::time::sleep(length).await;
+    }
+}
+
+/// How often a sleeper looks at the clock, which can be set while it sleeps: what is due when a wrong clock is set right
+/// comes at most this much later.
+const PIECE: Duration = Duration::from_secs(1);
+
+async fn sleep_in_pieces(now: impl Fn() -> Timestamp, until: Timestamp) {
+    loop {
+        let left = until.since(now());
+        if left.is_zero() {
+            return;
         }
+        tokio::time::sleep(left.min(PIECE)).await;
     }
 }
 
 /// A clock that stands still until a test moves it.
 #[derive(Debug, Clone)]
 pub struct ManualClock {
-    now: Arc<watch::Sender<Timestamp>>,
+    hands: Arc<watch::Sender<Hands>>,
+}
+
+/// Where a manual clock stands.
+#[derive(Debug, Clone, Copy)]
+struct Hands {
+    now: Timestamp,
+    /// How much time has passed since it was made, however often it was set.
+    passed: Duration,
 }
 
 impl ManualClock {
     pub fn starting_at(now: Timestamp) -> Self {
-        Self { now: Arc::new(watch::Sender::new(now)) }
+        Self { hands: Arc::new(watch::Sender::new(Hands { now, passed: Duration::ZERO })) }
     }
 
+    /// Lets time pass.
     pub fn advance(&self, by: Duration) {
-        self.now.send_modify(|now| *now = now.plus(by));
+        self.hands.send_modify(|hands| {
+            hands.now = hands.now.plus(by);
+            hands.passed += by;
+        });
+    }
+
+    /// Sets it, as a person or a time server does: no time passes.
+    pub fn set(&self, now: Timestamp) {
+        self.hands.send_modify(|hands| hands.now = now);
     }
 }
 
 #[async_trait]
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        *self.now.borrow()
+        self.hands.borrow().now
     }
 
     async fn sleep_until(&self, until: Timestamp) {
-        let mut now = self.now.subscribe();
+        let mut hands = self.hands.subscribe();
         // The sender lives in `self`, so the channel cannot close under us.
-        let _ = now.wait_for(|now| *now >= until).await;
+        let _ = hands.wait_for(|hands| hands.now >= until).await;
+    }
+
+    async fn sleep(&self, length: Duration) {
+        let mut hands = self.hands.subscribe();
+        let over = hands.borrow().passed.saturating_add(length);
+        let _ = hands.wait_for(|hands| hands.passed >= over).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    /// On tokio's time, which passes by itself.
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_wrong_for_a_while_delays_by_no_more_than_that() {
+        let (began, epoch) = (Instant::now(), Timestamp::from_millis(1_700_000_000_000));
+        // An hour behind for the first ten seconds.
+        let now = move || {
+            let passed = began.elapsed();
+            let right = epoch.plus(passed);
+            if passed < seconds(10) { right.minus(HOUR) } else { right }
+        };
+        sleep_in_pieces(now, epoch.plus(seconds(5))).await;
+        assert!(began.elapsed() <= seconds(10) + PIECE, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_set_forth_ends_the_sleep() {
+        let (began, epoch) = (Instant::now(), Timestamp::from_millis(1_700_000_000_000));
+        let now = move || {
+            let passed = began.elapsed();
+            epoch.plus(if passed < seconds(3) { passed } else { passed + HOUR })
+        };
+        sleep_in_pieces(now, epoch.plus(HOUR)).await;
+        assert!(began.elapsed() <= seconds(3) + PIECE, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_manual_clock_that_is_set_lets_no_time_pass() {
+        let clock = ManualClock::starting_at(Timestamp::from_millis(10_000));
+        let slept = tokio::spawn({
+            let clock = clock.clone();
+            async move { clock.sleep(seconds(5)).await }
+        });
+        tokio::task::yield_now().await;
+        clock.set(Timestamp::from_millis(1_000_000));
+        tokio::task::yield_now().await;
+        assert!(!slept.is_finished());
+        clock.set(Timestamp::from_millis(1));
+        clock.advance(seconds(5));
+        slept.await.unwrap();
+        assert_eq!(clock.now(), Timestamp::from_millis(5_001));
     }
 }

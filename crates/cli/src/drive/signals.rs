@@ -4,6 +4,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::errors::{Exit, Failure};
 
+/// Makes a write beyond the limit of a file's size an error, which the store reports, instead of the end of the process.
+/// Programs of `command` nodes start with the default again. Has to be called in the runtime.
+pub(crate) fn survive_file_size_limit() {
+    // Listening replaces the default for good; nothing has to be heard.
+    if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
+        tracing::warn!(%error, "a write beyond the limit of a file's size will end this process");
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,

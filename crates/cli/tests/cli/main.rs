@@ -8,6 +8,7 @@ mod consumers;
 mod damage;
 mod definitions;
 mod doctor;
+mod file_size;
 mod harness;
 mod help;
 mod hostile_text;

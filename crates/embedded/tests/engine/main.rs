@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod budgets;
+mod clock;
 mod disk_full;
 mod docs;
 mod examples;

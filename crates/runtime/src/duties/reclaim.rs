@@ -29,7 +29,7 @@ pub async fn reclaim_forever(
             Err(_) => {}
         }
         tokio::select! {
-            () = clock.sleep_until(clock.now().plus(every)) => {}
+            () = clock.sleep(every) => {}
             () = stop.cancelled() => {}
         }
     }

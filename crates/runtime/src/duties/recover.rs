@@ -27,7 +27,7 @@ pub async fn recover_forever(engine: Engine, every: Duration, stop: Cancellation
             Err(error) => tracing::error!(%error, "the hot store could not be compared with the archive"),
         }
         tokio::select! {
-            () = engine.clock().sleep_until(engine.clock().now().plus(every)) => {}
+            () = engine.clock().sleep(every) => {}
             () = stop.cancelled() => {}
         }
     }

@@ -18,7 +18,7 @@ pub async fn retain_forever(engine: Engine, policy: Retention, every: Duration, 
             Err(error) => tracing::error!(%error, "what is no longer kept could not be removed"),
         }
         tokio::select! {
-            () = engine.clock().sleep_until(engine.clock().now().plus(every)) => {}
+            () = engine.clock().sleep(every) => {}
             () = stop.cancelled() => {}
         }
     }

@@ -14,23 +14,29 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 pub async fn keep_schedules(engine: Engine, stop: CancellationToken) {
     let mut trouble = Once::default();
     while !stop.is_cancelled() {
-        let now = engine.clock().now();
-        let mut wake_at = now.plus(LOOK_EVERY);
+        let mut next = None;
         match engine.start_due().await {
             Ok(pass) => {
                 trouble.is_over();
                 for (schedule, error) in &pass.failed {
                     tracing::error!(%schedule, %error, "a scheduled workflow could not be started");
                 }
-                wake_at = pass.next.map_or(wake_at, |next| next.min(wake_at));
+                next = pass.next;
             }
             Err(error) if trouble.is_news(&error) => {
                 tracing::error!(%error, "the schedules could not be read")
             }
             Err(_) => {}
         }
+        let due = async {
+            match next {
+                Some(at) => engine.clock().sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            () = engine.clock().sleep_until(wake_at) => {}
+            () = due => {}
+            () = engine.clock().sleep(LOOK_EVERY) => {}
             () = stop.cancelled() => {}
         }
     }

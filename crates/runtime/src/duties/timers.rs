@@ -3,12 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchyard_core::Timestamp;
 use switchyard_observe::Once;
 use switchyard_store::{Clock, HotStore};
 use tokio_util::sync::CancellationToken;
 
 /// How long to wait after the store did not answer.
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
+
+/// What the duty waits for.
+enum Next {
+    At(Timestamp),
+    TryAgain,
+    Nothing,
+}
 
 /// Fires what is due, sleeps until the next, and looks again when an earlier one is set.
 pub async fn keep_time(hot: Arc<dyn HotStore>, clock: Arc<dyn Clock>, stop: CancellationToken) {
@@ -17,19 +25,20 @@ pub async fn keep_time(hot: Arc<dyn HotStore>, clock: Arc<dyn Clock>, stop: Canc
         let next = match hot.fire_timers().await {
             Ok((_, next)) => {
                 trouble.is_over();
-                next
+                next.map_or(Next::Nothing, Next::At)
             }
             Err(error) => {
                 if trouble.is_news(&error) {
                     tracing::error!(%error, "timers could not be fired");
                 }
-                Some(clock.now().plus(AFTER_TROUBLE))
+                Next::TryAgain
             }
         };
         let due = async {
             match next {
-                Some(at) => clock.sleep_until(at).await,
-                None => std::future::pending().await,
+                Next::At(at) => clock.sleep_until(at).await,
+                Next::TryAgain => clock.sleep(AFTER_TROUBLE).await,
+                Next::Nothing => std::future::pending().await,
             }
         };
         tokio::select! {

@@ -1,0 +1,33 @@
+//! A limit of the size of files is an error, not the end of the process.
+
+use std::process::Command;
+
+use crate::harness::{Yard, transcript};
+
+#[test]
+fn a_file_that_may_not_grow_is_told() {
+    let yard = Yard::with(&[(
+        "large.yaml",
+        "name: large\nnodes:\n  a: {type: transform, value: \"${{ lists.range(900000) }}\"}\n",
+    )]);
+    // Made before the limit, and smaller than it.
+    yard.file("small.yaml", "name: small\nnodes: {a: {type: transform, value: 1}}\n");
+    assert!(yard.output(&["run", "small.yaml"]).status.success());
+    let plain = yard.command(&["run", "large.yaml"]);
+    let mut limited = Command::new("sh");
+    // 2 or 4 MiB, by the shell; the output has 6.
+    limited.args(["-c", "ulimit -f 4096; exec \"$@\"", "sh"]).arg(plain.get_program()).args(plain.get_args());
+    limited.current_dir(yard.path());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    let output = limited.output().unwrap();
+    let said = transcript(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("File too large"), "{said}");
+    // The store is as usable as before.
+    assert!(yard.output(&["run", "small.yaml"]).status.success());
+}

@@ -1,0 +1,45 @@
+//! A clock that somebody sets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use switchyard_core::Timestamp;
+use switchyard_core::yard::Want;
+use switchyard_runtime::duties;
+use switchyard_store::{Clock, ManualClock};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::TestYard;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const LEASE: Duration = Duration::from_secs(30);
+const EVERY: Duration = Duration::from_secs(5);
+
+/// A clock was an hour ahead and is set right: what is looked after every few seconds is not left alone for an hour.
+#[tokio::test]
+async fn silent_workers_are_noticed_after_the_clock_was_set_back() {
+    let clock = ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
+    let yard = TestYard::idle(|options| options.clock = Arc::new(clock.clone())).await;
+    let hot = yard.engine().hot().clone();
+    let stop = CancellationToken::new();
+    let duty = duties::reclaim_forever(hot.clone(), Arc::new(clock.clone()), EVERY, stop.clone());
+    let duty = tokio::spawn(duty);
+    tokio::task::yield_now().await;
+
+    clock.set(clock.now().minus(HOUR));
+    yard.start("name: w\nnodes: {a: {type: function, function: elsewhere}}", json!({})).await;
+    let want = Want { worker: "w".into(), queues: ["function*".into()].into(), max: 1, lease: Some(LEASE) };
+    let (_, tasks) = hot.step(Vec::new(), &want).await.unwrap();
+    assert_eq!(tasks.len(), 1);
+    clock.advance(LEASE);
+    // Every pass of the duty is one `EVERY` further.
+    for _ in 0..20 {
+        clock.advance(EVERY);
+        tokio::task::yield_now().await;
+    }
+    let (_, again) = hot.step(Vec::new(), &want).await.unwrap();
+    assert_eq!(again.len(), 1, "the task of the silent worker is handed out again");
+    stop.cancel();
+    duty.await.unwrap();
+}
