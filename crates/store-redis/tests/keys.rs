@@ -108,6 +108,7 @@ fn pattern(key: &str) -> String {
         ("run:", "run"),
         ("dag:", "run"),
         ("context:", "run"),
+        ("operations:", "run"),
         ("gate:", "key"),
         ("gate.line:", "key"),
         ("idempotency:", "key"),

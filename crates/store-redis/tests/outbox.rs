@@ -76,7 +76,10 @@ impl Scene {
     }
 
     async fn letters(&self) -> Vec<DeadLetter> {
-        let letters = self.archive.dead_letters(100).await.expect("answered");
+        let mut letters = Vec::new();
+        for listed in self.archive.dead_letters(100).await.expect("answered") {
+            letters.extend(self.archive.dead_letter(&listed.id).await.expect("answered"));
+        }
         assert!(letters.iter().all(|letter| letter.kind == DeadKind::OutboxEntry), "{letters:?}");
         letters
     }

@@ -114,7 +114,9 @@ async fn a_failover_to_another_server() {
     let name = place.path().join("redis.sock");
     std::os::unix::fs::symlink(old.socket(), &name).expect("a link");
     let observe = Observe::default();
-    let (store, _folder) = open(&format!("redis+unix://{}", name.display()), &observe).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = DataFolder::open(folder.path()).and_then(|data| data.archive()).expect("an archive");
+    let store = open(&format!("redis+unix://{}", name.display()), &observe, Arc::new(archive)).await;
     std::fs::remove_file(&name).expect("a link");
     std::os::unix::fs::symlink(new.socket(), &name).expect("a link");
     let mut command = redis::cmd("REPLICAOF");

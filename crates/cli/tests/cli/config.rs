@@ -21,6 +21,7 @@ fn every_value_is_shown_with_where_it_came_from() {
         checkpoints.namespace  default  default
         postgres.url  -  default
         stores.wait  30s  default
+        stores.stuck_after  30s  default
         cas.url  -  default
         retention.keep_for  -  default
         retention.keep_runs  -  default

@@ -26,9 +26,9 @@ async fn greet_greets() {
 }
 
 #[test]
-fn the_readme_shows_lines_of_the_example() {
-    let readme = include_str!("../../../../README.md");
-    let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+fn the_guide_shows_lines_of_the_example() {
+    let guide = include_str!("../../../../docs/guide/rust.md");
+    let shown = guide.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let example: Vec<&str> = include_str!("../../examples/greet.rs").lines().map(str::trim).collect();
     for line in shown.lines().map(str::trim) {
         assert!(example.contains(&line), "{line}");

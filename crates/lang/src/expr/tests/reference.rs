@@ -64,7 +64,7 @@ proptest! {
 
 /// What ordinary expressions take here and in the library's interpreter.
 ///
-/// `cargo test --release -p switchyard-lang -- --ignored --nocapture beside_the_library`
+/// `cargo test -p switchyard-lang --lib -- --ignored --nocapture beside_the_library`
 #[test]
 #[ignore = "a measurement, not a check"]
 #[expect(clippy::print_stderr, reason = "its output is what it is for")]
