@@ -81,7 +81,9 @@ pub async fn run_all<B: Backend>(backend: &B) {
 #[macro_export]
 macro_rules! archive_tests {
     ($backend:expr) => {
-        $crate::archive_tests!($backend; api_keys append approvals cache dead_letters definitions idempotency mark operations reopen retain run_operations runs schedules workflows);
+        $crate::archive_tests!($backend;
+            api_keys append approvals cache dead_letters definitions idempotency mark operations reopen
+            retain run_operations runs schedules workflows);
     };
     ($backend:expr; $($group:ident)*) => {
         $(

@@ -32,9 +32,9 @@ fn is_path(text: &str) -> bool {
     ROOTS.iter().any(|root| text.starts_with(root)) && !text.contains([' ', '*', '{', '…', '<'])
 }
 
-/// Where `cargo xtask` unpacks tools.
+/// Made by a test run, or a pattern for a name.
 fn is_generated(path: &str) -> bool {
-    path.contains("/target/")
+    path.contains("/proptest-regressions/") || path.contains("NNNN")
 }
 
 /// What stands between backticks.

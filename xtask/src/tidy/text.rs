@@ -3,7 +3,7 @@
 use super::{Finding, Repository, prose};
 
 const MARKDOWN_MAX: usize = 160;
-const CODE_MAX: usize = 130;
+const CODE_MAX: usize = 160;
 
 /// Written in two parts, so that this file does not contain them.
 const PLACEHOLDERS: [&str; 5] = [
@@ -50,8 +50,8 @@ pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
 
 fn findings_of(file: &str, number: usize, line: &str) -> Vec<Finding> {
     let mut found = Vec::new();
-    // A literal cannot be broken without changing it.
-    if line.chars().count() > CODE_MAX && !line.contains('"') {
+    // A literal cannot be broken without changing it, and a transcript in a test is one.
+    if line.chars().count() > CODE_MAX && !line.contains('"') && !file.contains("/tests/") {
         found.push(Finding::new(file, number, format!("longer than {CODE_MAX} characters")));
     }
     if let Some(placeholder) = PLACEHOLDERS.iter().find(|placeholder| line.contains(**placeholder)) {

@@ -14,7 +14,8 @@ use crate::station::{Part, Station};
 /// Execute tasks of runs in a Redis that processes share, until Ctrl-C or SIGTERM
 ///
 /// Stops in order: no further task is claimed; what runs may finish for `worker.grace`, and what is left then is handed
-/// back for others; it leaves the group of workers, and tells an Envoy beside it to quit. A second signal ends it at once; its tasks are then others' when its lease has run out.
+/// back for others; it leaves the group of workers, and tells an Envoy beside it to quit. A second signal ends it
+/// at once; other workers get its tasks when its lease has run out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
