@@ -1,8 +1,8 @@
 //! How calls get out of an event loop, and results into it.
 //!
 //! A call goes by a [`Rail`]: a connection that the loop watches itself. Where there is none, or not yet, the runtime does the
-//! call on its thread. The loop then watches one end of a socket pair: whoever has a result puts it into the queue and, if
-//! nobody did so before, writes a byte. The loop resolves all futures that have a result. So no other thread ever waits for
+//! call on its thread. The loop then watches one end of a socket pair: a thread with a result puts it into the queue and, if
+//! the queue was empty, writes a byte. The loop resolves all futures that have a result. So no other thread ever waits for
 //! the interpreter, and results that arrive together are handed over together. The other way is the same: what the loop
 //! begins in one turn is handed to the runtime together, at the end of the turn.
 
@@ -91,7 +91,7 @@ impl Queue {
     fn push(&self, each: News) {
         let mut news = self.news.lock();
         news.push(each);
-        // One byte wakes the loop for all that wait. If the loop is gone, nobody is waiting.
+        // One byte wakes the loop for all waiting calls. If the loop is gone, no call waits.
         if news.len() == 1 {
             let _ = (&self.writer).write(&[0]);
         }
@@ -374,7 +374,7 @@ fn later(slf: &Bound<'_, Bridge>, seconds: f64, id: u64, event_loop: &Bound<'_, 
 
 fn resolve(py: Python<'_>, future: Py<PyAny>, answer: Result<Outcome, Error>) -> PyResult<()> {
     let future = future.into_bound(py);
-    // Cancelled meanwhile: nobody wants to know.
+    // Cancelled meanwhile: the result is dropped.
     if future.call_method0(intern!(py, "done"))?.is_truthy()? {
         return Ok(());
     }

@@ -22,7 +22,7 @@ pub(crate) fn typed(value: &Bound<'_, PyTuple>, take: impl FnOnce(&str, &[u8])) 
         take(format, bytes.as_bytes());
         return Ok(());
     }
-    // A bytearray or a memoryview, which somebody else could change meanwhile.
+    // A bytearray or a memoryview, which other code could change meanwhile.
     let copied = bytes.py().get_type::<PyBytes>().call1((&bytes,))?;
     take(format, copied.cast::<PyBytes>()?.as_bytes());
     Ok(())

@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::op::{Outcome, Task};
 
-/// Lanes that are kept when nobody uses them.
+/// Idle connections that are kept.
 const IDLE_LANES_MAX: usize = 64;
 /// Room that a lane keeps after a large request.
 const ROOM_KEPT_MAX: usize = 1024 * 1024;

@@ -123,7 +123,7 @@ async fn a_gap_is_refused<B: Backend>(backend: &B) {
     assert_eq!(archive.runs(&filter).await.unwrap().items.len(), 1);
 }
 
-/// A call is refused whole, whatever else is in it, and the calls before and behind it are none the worse.
+/// A call is refused whole; the calls before and behind it are kept.
 async fn another_history_is_refused<B: Backend>(backend: &B) {
     let place = backend.place().await;
     let archive = backend.open(&place).await;

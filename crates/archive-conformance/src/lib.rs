@@ -1,4 +1,4 @@
-//! What every [`Archive`] and every [`Cas`] has to do, whatever it stands on.
+//! The conformance suite of every [`Archive`] and every [`Cas`].
 //!
 //! A backend says how a place for it is made and opened, and gets one test per group:
 //!
@@ -41,7 +41,7 @@ pub trait Backend: Sync {
     /// Where an archive lies: a folder, a schema. It may clean up when it is dropped.
     type Place: Send + Sync;
 
-    /// A new, empty place that nobody else uses.
+    /// A new, empty location that no other test uses.
     async fn place(&self) -> Self::Place;
 
     /// Opens what is there. Called again for the same place after the archive of the first call was dropped.

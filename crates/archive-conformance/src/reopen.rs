@@ -67,7 +67,7 @@ async fn a_history_goes_on_where_it_was<B: Backend>(backend: &B) {
     archive.append(events[..2].to_vec()).await.unwrap();
     drop(archive);
 
-    // Whoever was not answered sends again from before.
+    // A caller that got no answer sends its events again.
     let archive = backend.open(&place).await;
     archive.append(events[..3].to_vec()).await.unwrap();
     assert_eq!(archive.events(history.run, 0, 10).await.unwrap(), events[..3]);

@@ -116,7 +116,7 @@ async fn nothing_of_a_removed_run_is_left<B: Backend>(backend: &B) {
     assert_eq!(archive.by_idempotency_key("order-17").await.unwrap(), None);
     let approvals = archive.approvals(&ApprovalFilter::default()).await.unwrap();
     assert_eq!(approvals.iter().map(|a| a.approval.as_str()).collect::<Vec<_>>(), ["appr_2"]);
-    // Nobody remembers it either: a history goes on from its beginning only.
+    // The archive has forgotten its position as well: a history has to begin at its first event.
     archive.append(vec![history.next(retried())]).await.unwrap_err();
     History::of(run_id(2)).put(&*archive, [first()]).await;
 }
@@ -188,7 +188,7 @@ async fn payloads_of_runs_are_held<B: Backend>(backend: &B) {
     assert_eq!(held(&*archive, "abcdx", at(100)).await, "abcd");
     assert_eq!(held(&*archive, "", at(100)).await, "");
 
-    // Somebody may be about to take over what a run that was just removed had mentioned.
+    // A fork may be about to mention a payload of the run that was just removed.
     assert_eq!(archive.retain(&by_age(0), at(50), BATCH).await.unwrap(), 1);
     assert_eq!(held(&*archive, "abcdx", at(49)).await, "abcd");
     assert_eq!(held(&*archive, "abcdx", at(50)).await, "bd");

@@ -1,4 +1,4 @@
-//! Whether anybody is there at all: for those who start together with their Postgres.
+//! Whether Postgres can be reached, for a process that starts at the same time as its server.
 
 use std::error::Error as _;
 use std::io;
@@ -10,8 +10,8 @@ use tokio_postgres::error::SqlState;
 use crate::Target;
 use crate::error::cannot_connect;
 
-/// Why nobody can be reached there, which may pass. `None` if somebody answers, be it with a refusal, or if it cannot
-/// be tried: whoever opens the archive says what is wrong.
+/// Why the server cannot be reached at the moment. `None` if it answers, even with a refusal, or if it cannot
+/// be tried: opening the archive then says what is wrong.
 pub async fn away(target: &Target) -> Option<StoreError> {
     let error = target.config.connect(target.connector().ok()?).await.err()?;
     is_away(&error).then(|| cannot_connect(target, &error))

@@ -11,7 +11,7 @@ use crate::Target;
 pub(crate) enum Trouble {
     /// The connection or the server is gone, or is not the one that takes writes: try on a new connection.
     Lost,
-    /// Somebody else was at the same rows: try again.
+    /// Another transaction had the same rows: try again.
     Collision,
     /// The server is there and cannot at the moment: full, out of memory, too slow, a table or a right is missing.
     Unable,

@@ -14,7 +14,7 @@ use crate::error::{Trouble, cannot_read, cannot_write, lost_while_writing, no_co
 
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
 
-/// How long somebody waits for a connection.
+/// How long a caller waits for a connection.
 const WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]

@@ -18,10 +18,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     Disable,
-    /// If the server can; not against anybody on the way.
+    /// Encrypts if the server can; does not protect against a man in the middle.
     #[default]
     Prefer,
-    /// Not against somebody on the way, unless the URL names a root certificate: then as `VerifyCa`.
+    /// Does not protect against a man in the middle, unless the URL names a root certificate: then as `VerifyCa`.
     Require,
     /// The certificate comes from an authority that is trusted.
     VerifyCa,
@@ -99,7 +99,7 @@ impl Tls {
                     roots.add(certificate).map_err(|error| unread(file, &error))?;
                 }
             }
-            // One that the system has and nobody can read is not the reason why a server is not trusted.
+            // An unreadable certificate of the system is not the reason why a server is not trusted.
             None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
         }
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
@@ -161,7 +161,7 @@ impl ServerCertVerifier for Verifier {
         match &self.checked {
             Checked::Nothing => Ok(ServerCertVerified::assertion()),
             Checked::Everything(roots) => roots.verify_server_cert(certificate, between, name, ocsp, now),
-            // The name is looked at last: whoever comes so far has a certificate of an authority that is trusted.
+            // The name is checked last: at this point the certificate is from a trusted authority.
             Checked::Authority(roots) => {
                 match roots.verify_server_cert(certificate, between, name, ocsp, now) {
                     Err(Error::InvalidCertificate(

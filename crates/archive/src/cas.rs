@@ -68,7 +68,7 @@ impl DiskCas {
             temporary.as_file().sync_all()?;
             temporary.persist(file).map_err(|e| e.error)?;
         }
-        // Also when the file was there: whoever wrote it may not have come this far yet.
+        // Also when the file was there: the process that wrote it may not have synced it yet.
         sync_folder(&shelf)
     }
 
@@ -101,7 +101,7 @@ impl DiskCas {
     }
 
     fn take_away(&self, hash: Hash, min_age: Duration) -> io::Result<bool> {
-        // Nobody renews it between the look and the removal.
+        // No other thread renews it between the check and the removal.
         let _changing = self.changing[usize::from(hash.0[0])].lock();
         let file = self.file_of(hash);
         if !is_aged(&file, min_age)? {
@@ -116,7 +116,7 @@ impl DiskCas {
     }
 
     fn make_shelf(&self, hash: Hash, shelf: &Path) -> io::Result<()> {
-        // Held across the syncs, so that nobody uses a shelf whose name could still be lost.
+        // Held across the syncs, so that no caller uses a folder whose name could still be lost.
         let mut shelves = self.shelves.lock();
         let known = &mut shelves[usize::from(hash.0[0])];
         if !*known {

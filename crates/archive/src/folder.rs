@@ -73,7 +73,7 @@ impl DataFolder {
         }
     }
 
-    /// What this folder is called among all folders, wherever it is mounted or moved to. `None` before anybody has
+    /// What this folder is called among all folders, wherever it is mounted or moved to. `None` before a process has
     /// worked in it.
     pub fn id(path: &Path) -> Option<String> {
         let text = fs::read_to_string(path.join(ID_FILE)).ok()?;
@@ -177,7 +177,7 @@ fn sync_name(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Under the lock: nobody else writes it.
+/// Under the lock: no other process writes it.
 fn give_id(folder: &Path) -> io::Result<()> {
     if DataFolder::id(folder).is_some() {
         return Ok(());

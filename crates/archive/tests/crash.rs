@@ -1,4 +1,4 @@
-//! kill -9 at any moment: whatever was acknowledged is there, and no append is there by half.
+//! kill -9 at any moment: everything acknowledged is there, and no append is there by half.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};

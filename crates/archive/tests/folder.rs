@@ -55,7 +55,7 @@ fn a_path_that_cannot_be_a_folder_is_named() {
 
 #[test]
 fn a_folder_without_permission_is_named() {
-    // The kernel lets nobody write here, root included.
+    // The kernel lets no user write here, root included.
     refused(Path::new("/proc/switchyard-test"), "/proc/switchyard-test");
 }
 

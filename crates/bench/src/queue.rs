@@ -1,4 +1,4 @@
-//! Enqueue single-node runs while nobody works, then drain them.
+//! Enqueues single-node runs without a worker, then drains them.
 
 use std::time::{Duration, Instant};
 

@@ -69,7 +69,7 @@ async fn start(args: &Args, place: &Place, slots: usize) -> anyhow::Result<Child
         anyhow::bail!("a worker process did not start")
     };
     tokio::time::timeout(STARTS_WITHIN, starts).await.context("a worker process did not start in time")??;
-    // Whatever else it says is read, so that it never waits for a reader.
+    // Its remaining output is read, so that it never blocks on the pipe.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     Ok(worker)
 }

@@ -1,6 +1,6 @@
 //! The CAS in an object store: `ab/abcdef…`, an object for each payload, named by its SHA-256.
 //!
-//! What an object store lacks against the others: between the look at an object's age and its removal, somebody may
+//! What an object store lacks against the others: between the check of an object's age and its removal, another process may
 //! put it again. That moment is short and the grace of a retention policy is long, so what is removed there has not
 //! been mentioned by anything for that long.
 

@@ -9,7 +9,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, RetryConfig};
 use percent_encoding::percent_decode_str;
 
-/// A request is repeated for this long. Whoever waits for it can do better than wait for minutes.
+/// A request is repeated for this long. A caller should not wait for minutes.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES_MAX: usize = 3;
 
@@ -56,7 +56,7 @@ pub(crate) fn open(
         let key = name.parse::<AmazonS3ConfigKey>().map_err(|_| InvalidPlace::Setting(name.to_owned()))?;
         builder = builder.with_config(key, percent_decode_str(value).decode_utf8_lossy());
     }
-    // Whoever writes http:// means it.
+    // An explicit http:// is a choice.
     let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
     if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
         builder = builder.with_allow_http(true);

@@ -27,7 +27,7 @@ fn server() -> &'static Server {
         let program = std::env::var_os(PROGRAM).expect("SWITCHYARD_MOTO says where moto_server is");
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a free port").port();
-        // Whoever started it may be killed: then it goes as well.
+        // It ends with the process that started it, even if that is killed.
         let script = "\"$@\" & server=$!; exec 2>/dev/null; read -r _; kill $server";
         let mut command = Command::new("sh");
         command.args(["-c", script, "moto.sh"]).arg(program);

@@ -70,7 +70,7 @@ pub(crate) async fn make_trouble(
         sleep(Duration::from_millis(random.random_range(100..1_500))).await;
         let (fault, _) = FAULTS.choose_weighted(&mut random, |(_, weight)| *weight)?;
         *made.entry(fault.name()).or_default() += 1;
-        // Cut short when the time is over; what it stopped is started again by whoever heals the yard.
+        // Cut short when the time is over; `heal` starts again what it stopped.
         let _ = timeout_at(over, make(*fault, yard, &mut random)).await;
         yard.revive()?;
     }

@@ -70,7 +70,7 @@ fn compute(random: &mut StdRng, _: &str) -> Value {
     json!({ "type": "transform", "value": random.random_range(0..1_000) })
 }
 
-/// Whoever is late is answered for: a question never holds a run for good.
+/// Approvals have a time-out with a default decision: none holds a run for good.
 fn question(_: &mut StdRng, _: &str) -> Value {
     json!({ "type": "hitl", "prompt": "go on?", "timeout": "5s", "on_timeout": "approve" })
 }

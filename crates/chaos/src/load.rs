@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::graphs;
 use crate::worker::Worker;
 
-/// How long one request may take. Whoever waits longer has not been promised anything.
+/// How long one request may take. A request without an answer was promised nothing.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_millis(120);
 

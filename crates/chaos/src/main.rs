@@ -1,4 +1,4 @@
-//! `cargo xtask chaos`: as long as somebody likes.
+//! `cargo xtask chaos`: for as long as its arguments say.
 
 use std::path::PathBuf;
 use std::time::Duration;

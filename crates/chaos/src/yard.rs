@@ -132,7 +132,7 @@ impl Yard {
         self.to_postgres.cut();
     }
 
-    /// `FLUSHALL`, as somebody with redis-cli would.
+    /// `FLUSHALL`, as an operator with redis-cli would.
     pub(crate) async fn flush_redis(&self) -> anyhow::Result<()> {
         let mut connection = UnixStream::connect(self.redis.socket()).await?;
         connection.write_all(b"FLUSHALL\r\n").await?;
@@ -144,7 +144,7 @@ impl Yard {
         Ok(())
     }
 
-    /// Starts whatever was stopped, and lets go on whatever is paused.
+    /// Starts stopped processes, and continues paused ones.
     pub(crate) fn revive(&mut self) -> anyhow::Result<()> {
         if !std::mem::replace(&mut self.redis_runs, true) {
             self.redis.start_again();
@@ -206,7 +206,7 @@ impl Yard {
         }
     }
 
-    /// The end of every log, for whoever has to find out.
+    /// The end of every log, for the analysis of a failure.
     fn last_words(&self) -> String {
         let names = self.apis.iter().chain(&self.workers).map(|process| &process.name);
         let tail = |name: &String| {

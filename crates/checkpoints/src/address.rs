@@ -109,7 +109,7 @@ enum Kind {
     Sentinel,
 }
 
-/// A URL taken apart: several hosts are not a URL to anybody else.
+/// A URL taken apart: URL parsers do not accept several hosts.
 struct Parts<'a> {
     kind: Kind,
     scheme: &'a str,

@@ -6,7 +6,7 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
 
-    /// Nobody answers there, or not in time. Everything here may be repeated safely.
+    /// The server does not answer, or not in time. Every operation may be repeated safely.
     #[error("redis at {address} cannot be reached: {reason}")]
     Unavailable { address: String, reason: String },
 

@@ -56,7 +56,7 @@ impl std::fmt::Debug for Link {
 impl Link {
     /// `timeout` is how long an answer may take.
     pub fn new(address: Address, timeout: Duration) -> Self {
-        // Whoever uses TLS in this process first decides; a second choice is not an error.
+        // The first user of TLS in this process chooses; a second choice is not an error.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let shared =
             Shared { address, timeout, route: Mutex::default(), connecting: tokio::sync::Mutex::default() };
@@ -143,7 +143,7 @@ impl Link {
         Ok(route)
     }
 
-    /// Lets go of a connection, unless somebody has made a new one meanwhile.
+    /// Drops a connection, unless another caller has made a new one meanwhile.
     fn forget(&self, mark: &Arc<()>) {
         let mut current = self.shared.route.lock();
         if current.as_ref().is_some_and(|route| Arc::ptr_eq(&route.mark(), mark)) {

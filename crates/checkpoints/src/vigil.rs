@@ -1,7 +1,7 @@
 //! Whether to keep awake for an answer.
 //!
 //! To be put to sleep and woken may take longer than a server on the same machine takes to answer; or not, if the two share
-//! a processor. Nobody knows beforehand, and it changes with whatever else the machine does. So both ways are measured all
+//! a processor. Which is better depends on the machine's load and changes. So both ways are measured all
 //! the time: most answers are waited for in the way that was faster lately, and every [`PROBE`]th in the other one.
 
 use std::sync::LazyLock;
@@ -145,7 +145,7 @@ mod tests {
         let mut vigil = Vigil::default();
         let near = watched(&mut vigil, 30_000, 70_000);
         assert!((900..1_000).contains(&near), "{near}");
-        // Somebody else needs the processor now.
+        // Another thread needs the processor now.
         watched(&mut vigil, 250_000, 90_000);
         let crowded = watched(&mut vigil, 250_000, 90_000);
         assert!((1..100).contains(&crowded), "{crowded}");

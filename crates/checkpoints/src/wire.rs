@@ -1,7 +1,7 @@
 //! A plain connection to a single server, for a caller that waits in a way of its own: on its own thread, or in an event
-//! loop of somebody else's.
+//! foreign event loop.
 //!
-//! It only does the usual. Whatever else happens is a [`Failure`], and the caller goes by the [`crate::Link`], which
+//! It handles the ordinary case only. Anything else is a [`Failure`], and the caller uses [`crate::Link`], which
 //! connects again, repeats, or says what is wrong: everything may be sent twice.
 
 use std::io::{self, Read, Write};
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Wire {
     }
 }
 
-/// Closes a connection that somebody else is watching.
+/// Closes a connection that another task watches.
 #[derive(Debug)]
 pub struct Closer(Weak<Socket>);
 

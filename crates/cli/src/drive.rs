@@ -155,7 +155,7 @@ fn interrupted(exit: Exit, resume: &str) -> Failure {
     Failure::silent(exit)
 }
 
-/// Nobody watches any more, which is nothing to a server.
+/// Stops watching; the server carries on.
 fn left(place: &dyn Place, run: RunId, exit: Exit) -> Failure {
     output::tell("left: the run goes on in the server");
     output::hint(&place.command(&format!("runs watch {run}")));
@@ -186,7 +186,7 @@ pub(crate) fn tell_damaged(recovered: &Recovered) {
     }
 }
 
-/// Says that `others` unfinished runs, which nobody asked about, go on as well.
+/// Says that `others` further unfinished runs go on as well.
 pub(crate) fn tell_others(others: usize) {
     match others {
         0 => {}

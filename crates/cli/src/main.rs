@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         drive::signals::survive_file_size_limit();
         commands::execute(cli.command, &settings).await
     });
-    // Not dropped in the ordinary way: that would wait for whoever still reads from the terminal.
+    // Not dropped in the ordinary way: that would wait for the thread that still reads from the terminal.
     runtime.shutdown_background();
     match answer {
         Ok(()) => ExitCode::SUCCESS,

@@ -42,7 +42,7 @@ pub(crate) fn json_text(document: &str) -> io::Result<()> {
     if io::stdout().is_terminal() { write_line(&escape::json(document)) } else { write_line(document) }
 }
 
-/// Columns that are copied to be typed: whatever is narrow, these are not broken.
+/// Columns that people copy: they are never wrapped, however narrow the terminal is.
 const IDS: [&str; 4] = ["RUN", "APPROVAL", "PATCH", "SCHEDULE"];
 
 fn terminal_width() -> Option<u16> {
@@ -115,7 +115,7 @@ pub(crate) fn or_dash(text: Option<impl ToString>) -> String {
     text.map_or_else(|| "-".to_owned(), |text| text.to_string())
 }
 
-/// How long something took, with no more digits than anybody reads.
+/// How long something took, rounded for people.
 pub(crate) fn took(length: std::time::Duration) -> String {
     match length.as_millis() {
         millis @ 0..1_000 => format!("{millis} ms"),

@@ -132,7 +132,7 @@ pub(crate) struct Opening {
     pub(crate) create: bool,
 }
 
-/// A run that somebody wants.
+/// A run to start.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) workflow: Source,

@@ -1,4 +1,4 @@
-//! What `up` and `api` have in common: the API on an address, until somebody says stop.
+//! What `up` and `api` have in common: the API on an address, until Ctrl-C or SIGTERM.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::station::{self, Part, Station};
 use crate::store;
 use crate::waiting;
 
-/// Serves, with whatever else is this process's part, until Ctrl-C or SIGTERM.
+/// Serves, and works if this process has a worker, until Ctrl-C or SIGTERM.
 pub(crate) async fn serve_until_stopped(
     settings: &Settings,
     part: Part,
@@ -68,7 +68,7 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// Whoever can reach the API and has a key, or needs none, can do anything with it.
+/// A client that has a key, or needs none, can do everything.
 async fn refuse_strangers(settings: &Settings, no_auth: bool) -> Result<(), Failure> {
     let listen = settings.listen;
     if listen.ip().is_loopback() {

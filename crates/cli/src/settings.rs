@@ -72,7 +72,7 @@ impl Settings {
         std::io::stderr().is_terminal() && self.0.is_default("log.filter")
     }
 
-    /// Whether somebody is there to be asked.
+    /// Whether a person is at the terminal.
     pub(crate) fn can_ask(&self) -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }

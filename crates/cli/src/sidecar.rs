@@ -8,7 +8,7 @@ use crate::settings::Settings;
 /// It is on the same machine.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The last thing that a process does. Whatever goes wrong is told, and nothing more: everything else is in order.
+/// The last action of a process. An error is logged and ignored: everything else is in order.
 pub(crate) async fn tell_to_quit(settings: &Settings) {
     let Some(url) = settings.envoy_quit_url.as_ref().map(|url| url.as_str()).filter(|url| *url != "none")
     else {

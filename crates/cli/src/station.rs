@@ -31,7 +31,7 @@ pub(crate) enum Station {
 /// What a process does besides its duties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Everything that needs no handler of somebody else's.
+    /// Everything that needs no handler of another program.
     All,
     Serving,
     Working,

@@ -74,7 +74,7 @@ pub(crate) async fn open_existing(settings: &Settings) -> Result<Embedded, Failu
     open(settings).await
 }
 
-/// Looks into the folder, whoever works there.
+/// Opens the folder for reading; another process may work in it.
 pub(crate) fn peek(settings: &Settings) -> Result<History, Failure> {
     must_exist(settings)?;
     switchyard_embedded::peek(&settings.data).map_err(|error| match error {
@@ -84,7 +84,7 @@ pub(crate) fn peek(settings: &Settings) -> Result<History, Failure> {
     })
 }
 
-/// The API keys of a folder that must be there, whoever works there.
+/// The API keys of an existing folder; another process may work in it.
 pub(crate) fn existing_keys(settings: &Settings) -> Result<ApiKeys, Failure> {
     must_exist(settings)?;
     Ok(switchyard_embedded::keys(&settings.data)?)

@@ -14,7 +14,7 @@ use crate::station;
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// Returns when the Redis and the Postgres that are set can be reached; after `stores.wait`, why they cannot. What else
-/// is wrong with them is for whoever opens them.
+/// is wrong with them is reported when they are opened.
 pub(crate) async fn for_stores(settings: &Settings) -> Result<(), Failure> {
     let wait = Wait { max: settings.stores_wait, until: Instant::now() + settings.stores_wait };
     if let Some(target) = station::postgres(settings)? {

@@ -19,7 +19,7 @@ pub enum Error {
     #[error("the HTTP client cannot be set up")]
     Setup(#[source] reqwest::Error),
 
-    /// Nobody answers, or the connection broke before the answer was there.
+    /// The server does not answer, or the connection broke before the answer was complete.
     #[error("no server answers at {address}")]
     Unreachable {
         /// Where.

@@ -13,7 +13,7 @@ use crate::retry::Backoff;
 use crate::sse::{Message, Reader};
 use crate::{Client, Error};
 
-/// The server says something every 15 seconds: after this long, nobody is there any more.
+/// The server sends something every 15 seconds: after this long, it is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 /// How long a server that does not answer is waited for.

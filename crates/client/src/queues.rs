@@ -1,4 +1,4 @@
-//! What waits for workers, and what nobody could do.
+//! Queues and dead letters.
 
 use std::time::Duration;
 

@@ -79,7 +79,7 @@ impl ClientBuilder {
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
-        // Whoever embeds us may have chosen another provider already: that one is as good.
+        // The embedding program may have installed another provider already: that one is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(USER_AGENT)

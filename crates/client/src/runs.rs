@@ -13,7 +13,7 @@ use switchyard_lang::duration::HumanDuration;
 use crate::retry::Repeat;
 use crate::{Client, Error};
 
-/// A run that somebody wants.
+/// A run to start.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is submitted until it is given to `Client::submit`"]
 pub struct Submission {

@@ -32,7 +32,7 @@ pub struct NewSchedule {
     pub jitter: Duration,
     /// What happens at a tick while the run of an earlier one is under way.
     pub overlap: Overlap,
-    /// What happens to ticks that passed while nobody was there to start them.
+    /// What happens to ticks that passed while no server was running.
     pub catch_up: CatchUp,
     /// Start nothing until it is resumed.
     pub paused: bool,

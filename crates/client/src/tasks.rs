@@ -62,7 +62,7 @@ impl Client {
         self.say("heartbeat", claim, more).await
     }
 
-    /// Keeps how far the work is, for whoever is handed the node next.
+    /// Stores progress for the next worker that gets the node.
     pub async fn checkpoint(&self, claim: &ClaimRef, value: &Value) -> Result<Beat, Error> {
         self.say("checkpoint", claim, json!({ "value": value })).await
     }
@@ -99,7 +99,7 @@ impl Client {
     }
 
     /// A settlement counts once, so it may be repeated. Where an earlier try has counted after all, the server
-    /// says so, which is as good: nobody else has this claim.
+    /// says so, which is as good: no other worker has this claim.
     async fn settle(&self, verb: &str, claim: &ClaimRef, more: Value) -> Result<(), Error> {
         let settled: Result<Value, Error> =
             self.post(&["v1", "tasks", verb], &about(claim, more), Repeat::Harmless).await;

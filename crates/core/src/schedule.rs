@@ -57,7 +57,7 @@ pub enum Overlap {
     Allow,
 }
 
-/// What happens to ticks that passed while nobody was there to start them.
+/// What happens to ticks that passed while no server was running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {
@@ -122,7 +122,7 @@ impl Schedule {
         tick.plus(self.jitter * share / u32::from(u16::MAX))
     }
 
-    /// Names the start of a tick: whoever starts it again gets the same run.
+    /// Names the start of a tick: starting it again gives the same run.
     pub fn key_of(&self, tick: Timestamp) -> String {
         format!("schedule/{}/{tick}", self.name)
     }

@@ -82,7 +82,7 @@ hex_id!(
 );
 
 impl TraceId {
-    /// Of a run that belongs to nobody else's trace.
+    /// Of a run that belongs to no other trace.
     pub fn of_run(run: RunId) -> Self {
         Self::of(&format!("trace {run}"))
     }
@@ -109,7 +109,7 @@ impl SpanId {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceLink {
     pub trace: TraceId,
-    /// Who asked for the run, if somebody said.
+    /// The caller's span, if the submission named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SpanId>,
     /// Whether its spans are to be kept.

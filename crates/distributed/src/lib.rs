@@ -77,7 +77,7 @@ pub struct Distributed {
 }
 
 impl Distributed {
-    /// Connects to both, and gives Redis whatever the archive says is unfinished and Redis lacks.
+    /// Connects to both, and restores the unfinished runs of the archive that Redis lacks.
     pub async fn open(options: Options) -> Result<Self, EngineError> {
         let (archive, beside) = open_archive(&options.archive, options.notice).await?;
         let cas = options.cas.map_or(beside, |elsewhere| Arc::new(elsewhere));

@@ -40,7 +40,7 @@ impl Life {
         self.reporting.lock().spawn(overseer.report_forever(now, holds / 4, self.stop.clone()));
     }
 
-    /// Phase 3 of a stop: what is pending is moved, the consumer leaves, nobody misses it.
+    /// Phase 3 of a stop: pending entries are moved, then the consumer leaves the group.
     pub(crate) async fn end(self, lookout: &Lookout, name: &str) {
         self.stop.cancel();
         let mut reporting = self.reporting.into_inner();

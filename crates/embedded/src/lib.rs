@@ -141,12 +141,12 @@ pub fn keys(data: impl Into<PathBuf>) -> Result<ApiKeys, StoreError> {
     Ok(ApiKeys::new(Arc::new(archive), Arc::new(SystemClock)))
 }
 
-/// What a data folder is called, wherever it is mounted; `None` before anybody has worked in it.
+/// What a data folder is called, wherever it is mounted; `None` before a process has worked in it.
 pub fn folder_id(data: &Path) -> Option<String> {
     DataFolder::id(data)
 }
 
-/// Whether a data folder is in order, whoever works in it. With `deep` its archive is checked for as long as that takes.
+/// Whether a data folder is in order; another process may work in it. With `deep` its archive is checked for as long as that takes.
 pub fn examine(data: &Path, deep: bool, notice: &Notice) -> Vec<Check> {
     DataFolder::examine(data, deep, notice)
 }

@@ -1,6 +1,6 @@
 //! Templates: any JSON with `${{ … }}` in its strings.
 //!
-//! A string that is exactly one expression becomes the expression's value, of whatever type. In a longer string the
+//! A string that is exactly one expression becomes the expression's value, of any type. In a longer string the
 //! values are put between the text: strings as they are, anything else as JSON. `$${{` stands for a plain `${{`.
 
 use std::io;

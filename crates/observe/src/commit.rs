@@ -72,7 +72,7 @@ impl Commit {
 }
 
 impl Drop for Commit {
-    /// Also when nobody waits for the answer any more.
+    /// Also when the caller has gone.
     fn drop(&mut self) {
         self.metrics.lag.pending.fetch_sub(self.events, Ordering::Relaxed);
     }

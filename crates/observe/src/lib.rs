@@ -1,11 +1,11 @@
 //! What is counted, measured and traced about runs.
 //!
-//! - [`Observe`]: handed through constructors to whoever has something to say; cloning it is cheap
+//! - [`Observe`]: handed through constructors to the parts that report; cloning it is cheap
 //! - [`Metrics`]: counters, gauges and histograms, and the page that Prometheus reads; [`METRICS`] is the list of them
 //! - [`trace`]: spans of runs and steps, made from events, and their export (OTLP)
 //!
 //! Most of it is read from events as they are journalled: that is where everything that happens to a run passes, in
-//! order, whoever executed it. This crate never decides anything, and nothing that it does can fail a run.
+//! order, in whichever process it was executed. This crate never decides anything, and nothing that it does can fail a run.
 
 mod about;
 mod commit;

@@ -291,7 +291,7 @@ impl Metrics {
         self.cleanup_errors.inc();
     }
 
-    /// What became of entries that somebody had pending who leaves.
+    /// What became of the pending entries of a leaving consumer.
     pub fn entries_moved(&self, returned: usize, claimed: usize, void: usize) {
         for (counter, entries) in self.entries_moved.iter().zip([returned, claimed, void]) {
             counter.inc_by(entries as u64);

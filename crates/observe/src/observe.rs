@@ -90,8 +90,8 @@ impl Observe {
         asked_in.or_else(|| self.spans.as_ref().map(|spans| spans.new_trace(run))).map(Arc::new)
     }
 
-    /// What a call on behalf of a step says about the trace: the step is what it belongs to, or whoever asked for the
-    /// run if nobody would hear of the step.
+    /// What a call on behalf of a step says about the trace: the step is its parent, or the caller of the
+    /// run if the step is not exported.
     pub fn outgoing(&self, task: &Task) -> Option<Headers> {
         let link = task.trace.as_ref()?;
         let span = match &self.spans {

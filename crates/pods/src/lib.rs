@@ -43,7 +43,7 @@ impl PodList {
 
     /// The namespace is that of the configuration, if none is given.
     pub fn new(mut config: Config, selector: &str, namespace: Option<&str>) -> Result<Self, String> {
-        // Whoever is first chooses; all of ours choose the same.
+        // The first caller in the process chooses; all of ours choose the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
         config.connect_timeout = Some(CONNECT);
         config.read_timeout = Some(ANSWER);
@@ -73,7 +73,7 @@ impl LivePods for PodList {
     }
 }
 
-/// One that has ended is listed until somebody removes it. One that is ending still works.
+/// An ended pod is listed until it is removed. A pod that is ending still works.
 fn is_there(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     !matches!(phase, Some("Succeeded" | "Failed"))

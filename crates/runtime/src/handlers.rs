@@ -20,7 +20,7 @@ pub use context::{HandlerCall, HandlerContext, idempotency_key};
 /// What a `function` node calls.
 ///
 /// It can be called twice for the same attempt, if the worker is lost after its effect and before that was known:
-/// whoever must not see an effect twice is given [`HandlerContext::idempotency_key`].
+/// systems that must not see an effect twice get [`HandlerContext::idempotency_key`].
 #[async_trait]
 pub trait Handler: Send + Sync {
     async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, NodeError>;

@@ -1,7 +1,7 @@
 //! API keys: made, checked, revoked.
 //!
 //! A key is `swk_<id>_<secret>`. The id finds it; the secret is 256 random bits, of which only the SHA-256 is kept. A
-//! slow hash, as for passwords, would add nothing: it makes guessing expensive, and nobody guesses 256 bits.
+//! slow hash, as for passwords, would add nothing: it makes guessing expensive, and 256 random bits cannot be guessed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -142,7 +142,7 @@ impl ApiKeys {
         self.archive.api_keys().await
     }
 
-    /// It lets nobody in any more. Whether it did until now; an error if there is no such key.
+    /// Revokes the key. Whether it was valid until now; an error if there is no such key.
     pub async fn revoke(&self, operation: &OperationId, id: &str) -> Result<bool, EngineError> {
         let request = self.asks(operation, "revoke_key", &id)?;
         let revoke = || async { Ok(Mutation::RevokeApiKey { id: id.to_owned(), at: self.clock.now() }) };
@@ -180,7 +180,7 @@ impl ApiKeys {
         Ok(seen.any)
     }
 
-    /// Whether there is one that lets somebody in.
+    /// Whether there is a valid key.
     pub async fn any_live(&self) -> Result<bool, StoreError> {
         Ok(self.all().await?.iter().any(|key| key.revoked_at.is_none()))
     }

@@ -1,4 +1,4 @@
-//! Values in and out of storage: small ones inline, large ones in the CAS, nobody else sees the difference.
+//! Values in and out of storage: small ones inline, large ones in the CAS; callers see no difference.
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ async fn count(input: Count, cx: Context) -> Result<u32, HandlerError> {
         tokio::time::sleep(Duration::from_millis(input.pause_ms)).await;
         counted += 1;
         cx.save_checkpoint(counted).await?;
-        // Whoever follows the run sees it at once.
+        // Followers of the run see it at once.
         cx.stream(counted).await?;
     }
     Ok(counted)

@@ -57,7 +57,7 @@ impl Context {
     /// The same for every attempt of this node in this run, and for no other.
     ///
     /// A handler can run twice: the process can die after its effect and before its result was recorded. Pass this
-    /// key on to whoever must not see the effect twice.
+    /// key on to the system that must not see the effect twice.
     pub fn idempotency_key(&self) -> &str {
         &self.call.idempotency_key
     }
@@ -82,7 +82,7 @@ impl Context {
         self.call.keep(&value).await.map_err(said)
     }
 
-    /// Shows a piece of output to whoever follows the run, such as the tokens of a language model as they come.
+    /// Shows a piece of output to followers of the run, such as the tokens of a language model as they come.
     ///
     /// Chunks stay in the history, in order; those that come together share an event (`node_chunks`). One has at
     /// most 4,096 bytes as JSON, and an attempt at most 100,000 of them. Nothing but followers reads them: what the
@@ -100,7 +100,7 @@ impl Context {
         self.call.heartbeat().await.map_err(said)
     }
 
-    /// Whether the run was cancelled, or the node given to another worker: nobody waits for the result any more.
+    /// Whether the run was cancelled, or the node given to another worker: its result will not count.
     pub fn is_cancelled(&self) -> bool {
         self.call.cancellation.listen().is_cancelled()
     }

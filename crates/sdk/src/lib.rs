@@ -1,7 +1,7 @@
 //! Durable workflows in a Rust program.
 //!
 //! A workflow is a graph of steps in YAML or JSON. Its `function` nodes call handlers: async functions of this
-//! program, with typed input and output. A run that was accepted ends, whatever is killed on the way: every step is
+//! program, with typed input and output. A run that was accepted ends, through crashes of every part: every step is
 //! in the data folder before the next one starts, and the next process that opens the folder goes on from there.
 //!
 //! ```
@@ -63,14 +63,14 @@
 //! # What is guaranteed
 //!
 //! Exactly once is about state: a step's result changes its run once. A handler can run twice, if its process dies
-//! after its effect and before its result was recorded; [`Context::idempotency_key`] is for whoever must not see the
+//! after its effect and before its result was recorded; [`Context::idempotency_key`] is for systems that must not see the
 //! effect twice. A handler that blocks its thread cannot be stopped, and holds a thread of the runtime: use
 //! `tokio::task::spawn_blocking`.
 //!
 //! # While a handler works
 //!
 //! Its [`Context`] keeps checkpoints that the next attempt, or the next process, goes on from; streams output to those
-//! who follow the run; and says when nobody waits for the result any more:
+//! who follow the run; and says when the result is no longer wanted:
 //!
 //! ```
 //! # use switchyard_sdk::{Context, HandlerError};

@@ -1,4 +1,4 @@
-//! Who may come in: holders of API keys, or anybody on this machine as long as there are no keys.
+//! Authentication: API keys, or every program on this machine as long as there are no keys.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::problem::Problem;
 /// Whom a server lets in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Anybody, until the first API key is made; from then on holders of keys, even if all were revoked.
+    /// Every client until the first API key is made; from then on holders of keys, even if all were revoked.
     #[default]
     UntilKeysExist,
     /// Holders of API keys. A server that other machines can reach is never set to anything else.
     Keys,
-    /// Anybody.
+    /// Every client.
     Anybody,
 }
 

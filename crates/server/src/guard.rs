@@ -15,7 +15,7 @@ use crate::cors;
 use crate::problem::Problem;
 use crate::routes::tasks::WAIT_MAX;
 
-/// Cancelled when nobody waits for the answer any more.
+/// Cancelled when the client has gone.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientGone(pub(crate) CancellationToken);
 
@@ -37,7 +37,7 @@ pub(crate) async fn guard(State(state): State<ServerState>, mut request: Request
     response
 }
 
-/// Anybody can invent methods: they are counted as one.
+/// Unknown methods are counted as one: clients can invent any number.
 fn known(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

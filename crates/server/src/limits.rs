@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Limits {
     /// The largest body, in bytes.
     pub body_bytes_max: usize,
-    /// How long a request's headers may take: whoever sends them byte by byte is cut off.
+    /// How long a request's headers may take: a client that sends them byte by byte is cut off.
     pub headers_wait_max: Duration,
     /// The same for its body.
     pub body_wait_max: Duration,

@@ -47,7 +47,7 @@ impl ServerState {
         }
     }
 
-    /// Whom it lets in. A server on an address that other machines can reach wants keys whatever is set here.
+    /// Which clients it lets in. A server that other machines can reach needs keys in any case.
     pub fn with_access(self, access: Access) -> Self {
         Self { access, ..self }
     }

@@ -26,7 +26,7 @@ pub struct Place {
     pub hot: Arc<dyn HotStore>,
     pub archive: Arc<dyn Archive>,
     pub clock: ManualClock,
-    /// Whatever must live as long as the store: a folder, a server.
+    /// Must live as long as the store: a folder, a server.
     _guard: Box<dyn Any + Send + Sync>,
     serial: AtomicU64,
 }

@@ -50,7 +50,7 @@ impl MemoryStore {
         }
     }
 
-    /// Tells somebody what happens.
+    /// Reports events to `observe`.
     pub fn observed(self, observe: Observe) -> Self {
         Self { observe, ..self }
     }
@@ -87,7 +87,7 @@ impl MemoryStore {
 }
 
 impl MemoryStore {
-    /// Waits for whatever was changed before: what is read now must not be lost by a crash a moment later.
+    /// Waits until earlier changes are durable: what is read now must not be lost by a crash a moment later.
     async fn settled(&self) -> Result<(), StoreError> {
         self.check()?;
         self.acknowledged(self.archive.append(Vec::new()).await)
@@ -176,7 +176,7 @@ impl HotStore for MemoryStore {
             Some(Ok(Applied::Earlier)) => self.settled().await,
             Some(Err(refusal)) => Err(refusal.into()),
             None => {
-                // It may have ended a moment ago: whoever looks it up in the archive now must find that.
+                // It may have ended a moment ago: its end must be in the archive before the caller looks there.
                 self.settled().await?;
                 Err(StoreError::UnknownRun(run))
             }
@@ -200,7 +200,7 @@ impl HotStore for MemoryStore {
         Ok(runs.filter(|run| yard.run(*run).is_none()).collect())
     }
 
-    /// Nobody else is there.
+    /// This process is the only one.
     async fn takes_turn(&self, _: &str, _: Duration) -> Result<bool, StoreError> {
         Ok(true)
     }

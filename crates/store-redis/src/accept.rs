@@ -55,7 +55,7 @@ impl RedisStore {
         let id = new.id;
         match self.patiently(|| self.put_in_place(&new, now)).await {
             // It is archived, so it will run: the recovery pass finds it once Redis is back. To say that it was not
-            // accepted would be wrong, and whoever tried again would run it twice.
+            // accepted would be wrong, and a caller that tried again would run it twice.
             Err(why) if why.is_outage() => {
                 tracing::warn!(run = %id, %why, "accepted; Redis will be given it later");
                 Ok(Acceptance::New(id))

@@ -11,7 +11,7 @@ use crate::trouble::about;
 
 /// A client for a URL, and what errors call the server: never with the password.
 pub(crate) fn client(url: &str) -> Result<(Client, String), StoreError> {
-    // Whoever is first chooses; all of ours choose the same.
+    // The first caller in the process chooses; all of ours choose the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let misunderstood =
         |why: String| StoreError::unavailable(format!("the address of Redis cannot be understood: {why}"));

@@ -1,4 +1,4 @@
-//! Whether anybody is there at all: for those who start together with their Redis.
+//! Whether Redis can be reached, for a process that starts at the same time as its server.
 
 use std::error::Error;
 use std::io;
@@ -11,8 +11,8 @@ use crate::address;
 use crate::link::Link;
 use crate::trouble::Trouble;
 
-/// Why nobody can be reached at that address, which may pass. `None` if somebody answers, be it with a refusal, or if
-/// it is no address: whoever opens the store says what is wrong.
+/// Why the server cannot be reached at the moment. `None` if it answers, even with a refusal, or if
+/// it is no address: opening the store then says what is wrong.
 pub async fn away(url: &str) -> Option<StoreError> {
     let (client, place) = address::client(url).ok()?;
     let link = Link::new(client, place, Arc::default());

@@ -90,7 +90,7 @@ impl Keys {
         BANDS.iter().enumerate().find_map(|(band, begin)| Some((rest.strip_prefix(begin)?, band)))
     }
 
-    /// Hash: stream of tasks → how many of them nobody has claimed.
+    /// Hash: stream of tasks → how many of them are unclaimed.
     pub fn queued(&self) -> String {
         self.name("wf.queued")
     }
@@ -137,7 +137,7 @@ impl Keys {
         self.name(&format!("idempotency:{key}"))
     }
 
-    /// Hash: a decision that somebody is asked for.
+    /// Hash: a pending decision of a person.
     pub fn approval(&self, approval: &ApprovalId) -> String {
         self.name(&format!("approval:{approval}"))
     }

@@ -33,7 +33,7 @@ pub(crate) struct Link {
 #[derive(Default)]
 struct Current {
     connection: Option<MultiplexedConnection>,
-    /// Which connection it is: whoever finds that one of no use does not throw a newer one away.
+    /// Which connection it is: a caller that found an older one broken does not discard a newer one.
     number: u64,
     /// What is wrong with the server at the moment.
     trouble: Option<Trouble>,

@@ -18,7 +18,7 @@ use crate::store::RedisStore;
 
 /// How long until a lost connection is tried again.
 const AFTER_TROUBLE: Duration = Duration::from_millis(500);
-/// Whoever waits looks by himself after this long: what is published is lost if a connection breaks unnoticed.
+/// Waiters look by themselves after this long: published messages are lost if a connection breaks unnoticed.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Runs that are subscribed to, or left, with one command.
@@ -67,7 +67,7 @@ impl Waiters {
         self.followers.follow(run)
     }
 
-    /// Tells those in this process. Whatever it is, the archive has it.
+    /// Tells the followers in this process. The archive has the change already.
     pub(crate) fn tell(&self, news: &[(RunId, Change)]) {
         self.followers.tell(news);
     }
@@ -117,10 +117,10 @@ impl Listener {
         let before = self.waiters.followers.followed().into_iter().map(Asked::Follow).collect();
         let mut channels = Channels { sink, followed: HashSet::new() };
         self.change(before, &mut channels).await?;
-        // Whatever was published before is missed: everybody looks again.
+        // Earlier messages are lost: all waiters look again.
         self.waiters.idle.wake_all();
         self.waiters.timers.notify_one();
-        // Side by side: what is published is not to wait for an answer about somebody's subscription.
+        // Concurrently: published messages do not wait for the answer to a subscription.
         tokio::select! {
             () = self.relay(published) => Ok(()),
             answer = self.change_forever(&mut channels, asked) => answer,
@@ -205,7 +205,7 @@ struct Channels {
 struct Changes {
     subscribe: Vec<RunId>,
     leave: HashSet<RunId>,
-    /// Whoever asked for these wants to know how they stand.
+    /// The subscriptions' callers wait for the answer.
     followed: Vec<RunId>,
 }
 
@@ -231,7 +231,7 @@ impl Channels {
     }
 }
 
-/// Runs that were left because they had ended, and that somebody follows who may have come after they were tried again.
+/// Runs that were unsubscribed at their end, and have followers that may have come after a retry.
 async fn follow_retried(archive: Arc<dyn Archive>, waiters: Arc<Waiters>, runs: Vec<RunId>) {
     for run in runs {
         if let Ok(Some(record)) = archive.run(run).await

@@ -23,7 +23,7 @@ const PAGE: usize = 1_000;
 
 impl RedisStore {
     /// What went on in Redis after its end was archived: Redis became an older copy of itself. It would hold its
-    /// concurrency key, and ask people, until somebody moves it.
+    /// concurrency key, and ask people, until it is moved.
     pub(crate) async fn forget_outlived(&self, unfinished: &[Unfinished]) -> Result<(), StoreError> {
         let unfinished: HashSet<RunId> = unfinished.iter().map(|unfinished| unfinished.run).collect();
         let mut outlived = HashMap::new();

@@ -1,7 +1,7 @@
 //! Steps that are ready at the same moment share a call of the script.
 //!
 //! While a call is on its way, those who come wait; when it has been answered, the first of them takes everybody else
-//! along. In a crowd, whoever is about to call lets those go first who are ready in this process, so that they come
+//! along. Under load, the caller yields first, so that other ready slots of this process join
 //! along, too. So a lone slot never waits, and many slots cost Redis a call for all of them.
 //!
 //! One call at a time: with two, each carried fewer steps of the chain of `switchyard bench`, and Redis had more to do
@@ -32,7 +32,7 @@ impl Part {
         Self { settlements, want: want.clone(), max }
     }
 
-    /// What nobody waits for any more goes back.
+    /// Tasks whose caller has gone are handed back.
     fn handing_back(tasks: Vec<Task>, want: &Want) -> Self {
         let hand_back = |task: Task| {
             let claim = ClaimRef { run: task.run, node: task.node, claim: task.claim };
@@ -56,9 +56,9 @@ struct Waiting {
 }
 
 enum Turn {
-    /// Somebody took it along.
+    /// Another caller's batch carried it.
     Done(Result<Outcome, StoreError>),
-    /// It makes the call, for itself and whoever waits by then.
+    /// It makes the call, for itself and all waiting callers.
     Lead(Part, Lead),
 }
 
@@ -100,7 +100,7 @@ impl Line {
     }
 }
 
-/// The right to make the call. Goes to whoever waits when this is dropped, however that comes.
+/// The right to make the call. Passes to a waiting caller when it is dropped.
 struct Lead(Arc<Share>);
 
 impl Drop for Lead {
@@ -112,7 +112,7 @@ impl Drop for Lead {
             next
         };
         if let Some(Waiting { part, turn }) = next {
-            // Where nobody takes it any more, it is dropped, and comes by here again.
+            // If the receiver has gone, the value is dropped and this runs again.
             drop(turn.send(Turn::Lead(part, Self(self.0.clone()))));
         }
     }
@@ -149,7 +149,7 @@ impl RedisStore {
                 unwanted.extend(tasks);
             }
         }
-        // After those who came along have their answers: what they do next comes along with whoever calls next.
+        // After the batch has its answers: the next steps of these callers join the next call.
         drop(lead);
         if !unwanted.is_empty() {
             self.run_step(&[Part::handing_back(unwanted, &want)]).await?;

@@ -30,7 +30,7 @@ const COMPARE_EVERY: Duration = Duration::from_secs(1);
 const BATCH: usize = 200;
 /// How long a waiting shipper sleeps at most, and one whose turn it is not.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long what nobody waits for may gather. Archived one by one, steps would be slowed down by being archived.
+/// How long the shipper batches events that no caller waits for.
 const GATHER: Duration = Duration::from_millis(2);
 /// How long to wait for another shipper until giving up.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shipped {
     Events(usize),
-    /// Somebody else ships.
+    /// Another process ships.
     NotOurTurn,
 }
 
@@ -54,7 +54,7 @@ struct Next {
 }
 
 impl RedisStore {
-    /// One pass: ships whatever there is.
+    /// One pass: ships the whole outbox.
     pub async fn ship(&self) -> Result<Shipped, StoreError> {
         let _turn = self.shipping.lock().await;
         let shipped = self.ship_to_its_archive().await;
@@ -109,7 +109,7 @@ impl RedisStore {
                 return Ok(Shipped::NotOurTurn);
             }
             shipped += events.len();
-            // Whoever takes entries out of the outbox is the only one to do so, and tells what happened.
+            // One process removes each entry from the outbox, and that process reports it.
             self.observe.archived(&events, took);
             self.report(fence, &events).await;
             if done {
@@ -181,7 +181,7 @@ impl RedisStore {
         self.observe.metrics().archive_is_up(!matches!(answer, Err(error) if error.is_outage()));
     }
 
-    /// Spans of what was shipped. A run that this shipper has not seen before is looked up: somebody else accepted it,
+    /// Spans of what was shipped. A run that this shipper has not seen before is looked up: another process accepted it,
     /// or shipped until now.
     async fn report(&self, fence: u64, events: &[Event]) {
         if self.reported_under.swap(fence, Ordering::Relaxed) != fence {
@@ -240,7 +240,7 @@ impl RedisStore {
         Ok(Some(Next { fence, read, changes, forgotten: forgotten.collect() }))
     }
 
-    /// Takes entries out of the outbox. False if somebody has taken over meanwhile: then they ship the same once more,
+    /// Takes entries out of the outbox. False if another process has taken over meanwhile: it ships the same once more,
     /// which changes nothing.
     async fn shipped(
         &self,
@@ -344,7 +344,7 @@ impl RedisStore {
         self.leave_shipping().await;
     }
 
-    /// Waits until there is something in the outbox, and a moment for more of it unless somebody may be waiting for it.
+    /// Waits until there is something in the outbox, and a moment for more of it unless a caller waits for it.
     /// Whether that failed.
     async fn until_worthwhile(&self, waiting: &mut Option<redis::aio::MultiplexedConnection>) -> bool {
         let failed = self.until_more(waiting).await;

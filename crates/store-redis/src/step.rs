@@ -112,7 +112,7 @@ impl RedisStore {
         for task in found {
             tasks.push_back(self.read_task(Reply::new(task)).await);
         }
-        // Whoever left something to the core comes back for its tasks.
+        // A caller that left something to the core comes back for its tasks.
         let outcome = |(letters, part): (&str, &Part)| {
             let max = if letters.ends_with('r') { 0 } else { part.max.min(tasks.len()) };
             let tasks = tasks.drain(..max).collect::<Result<_, _>>()?;

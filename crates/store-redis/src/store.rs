@@ -85,7 +85,7 @@ pub struct RedisStore {
     pub(crate) fence: AtomicU64,
     /// The lock under which spans were last reported here.
     pub(crate) reported_under: AtomicU64,
-    /// Something has happened here that somebody may wait for: it is shipped at once.
+    /// A change that a caller waits for: it is shipped at once.
     pub(crate) urgent: Notify,
     /// Whether this process ships what comes, and not only when it is asked to.
     pub(crate) on_duty: AtomicBool,

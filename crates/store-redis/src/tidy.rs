@@ -1,4 +1,4 @@
-//! Graphs that no run is on any more leave Redis. Whoever needs one again brings it.
+//! Removes graphs that no run uses from Redis. A process that needs one again publishes it.
 
 use std::collections::HashSet;
 use std::sync::Arc;

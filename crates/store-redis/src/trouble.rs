@@ -1,4 +1,4 @@
-//! Why Redis did not do what it was asked: its errors, split by what somebody can do about them.
+//! Errors of Redis, split by what an operator can do about them.
 
 use redis::RedisError;
 use switchyard_store::StoreError;
@@ -6,11 +6,11 @@ use switchyard_store::StoreError;
 /// All of it can pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Nobody is there, or nobody answers in time.
+    /// It cannot be reached, or does not answer in time.
     Unreachable,
     /// It was started a moment ago and reads its data.
     Loading,
-    /// It has become a replica: somebody else is the master now.
+    /// It has become a replica: another server is the master now.
     ReadOnly,
     /// It has reached `maxmemory` and evicts nothing.
     Full,
@@ -20,7 +20,7 @@ pub(crate) enum Trouble {
     Login,
     /// The user lacks a right.
     Forbidden,
-    /// A script or function of somebody's runs for too long.
+    /// A script or function of another client runs for too long.
     Busy,
     Other,
 }

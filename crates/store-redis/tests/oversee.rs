@@ -170,7 +170,7 @@ async fn workers_are_alive_as_long_as_they_say_so() {
     assert_eq!(alive(workers), ["b"]);
     yard.overseer().sign_off("b").await.expect("signed off");
     assert_eq!(yard.overseer().workers().await.expect("listed").len(), 1);
-    // Nobody is remembered for ever.
+    // Workers are forgotten after a while.
     yard.clock.advance(Duration::from_secs(2 * 24 * 3600));
     yard.report("c").await;
     let names: Vec<String> =
@@ -309,7 +309,7 @@ async fn one_process_at_a_time_cleans_up_once_an_interval() {
     yard.clock.advance(HOUR);
     assert!(matches!(other.clean_up(&hourly, None).await.expect("a pass"), Pass::Made(_)));
 
-    // Somebody else is at it.
+    // Another process has the lock.
     yard.clock.advance(HOUR);
     let lock = format!("{}lock:consumers:cleanup", yard.prefix);
     let mut redis = connection();
@@ -319,7 +319,7 @@ async fn one_process_at_a_time_cleans_up_once_an_interval() {
     assert!(matches!(one.clean_up(&hourly, None).await.expect("a pass"), Pass::NotNow(_)));
 }
 
-/// Lists pods while somebody else takes the turn.
+/// Lists pods while another process takes the lock.
 #[derive(Debug)]
 struct Overtaken(String);
 
@@ -393,7 +393,7 @@ async fn entries_that_are_pending_for_long_are_reported_and_void_ones_removed() 
     assert!(matches!(lookout.watch(HOUR).await.expect("a pass"), Pass::NotNow(_)));
 }
 
-/// A worker that never says it is alive, and a cleaner that thinks whoever does not is a ghost: they are in each
+/// A worker that never says it is alive, and a cleaner that takes such workers for ghosts: they are in each
 /// other's way all the time, and every run ends all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cleaning_up_amid_the_work_loses_nothing() {

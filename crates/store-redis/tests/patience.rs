@@ -77,7 +77,7 @@ impl Yard {
         tokio::spawn(async move { store.accept(NewRun { id, accepted }).await })
     }
 
-    /// Waits until somebody does, and lets that time pass.
+    /// Waits until a caller sleeps, and lets that time pass.
     async fn let_pass(&mut self) -> Duration {
         let length = self.asleep.recv().await.expect("somebody waits");
         self.clock.advance(length);
@@ -126,7 +126,7 @@ async fn redis_that_stays_away_is_an_error_and_nothing_is_accepted() {
     assert_eq!(yard.archived().await, 0);
 }
 
-/// In between the run is archived: it must not be refused any more, or whoever asks again gets two.
+/// In between the run is archived: it must not be refused any more, or a repeated request makes two.
 #[tokio::test]
 async fn a_run_that_is_archived_is_accepted_whatever_redis_does() {
     let mut yard = Yard::open().await;

@@ -1,4 +1,4 @@
-//! Plain workers: readers of streams and pushers of signals that know nothing of ours. Whoever dies loses nothing.
+//! Plain workers: readers of streams and pushers of signals without any code of ours. A crash of any of them loses nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;

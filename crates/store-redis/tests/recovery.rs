@@ -173,7 +173,7 @@ async fn what_redis_forgot_is_done_again() {
     scene.succeed(&second).await;
     scene.store.archived().await.expect("archived");
     go_back(&mut scene).await;
-    // Before anybody has looked, a worker goes on with what is no longer true.
+    // Before a recovery pass, a worker continues with an outdated state.
     assert_eq!(scene.succeed(&first).await, Settled::Applied);
     scene.store.archived().await.expect("the contradiction is found and the run is rebuilt");
     let state = scene.store.snapshot(run).await.expect("answered").expect("in flight");
@@ -215,7 +215,7 @@ async fn families_come_back_whole() {
     scene.finish(&all).await;
 }
 
-/// Whoever starts a run may have its graph in mind, while Redis has lost it. Others need it too.
+/// The process that starts a run may remember a graph that Redis has lost. Others need it too.
 #[tokio::test]
 async fn a_graph_that_redis_lost_is_there_again_with_the_next_run_on_it() {
     let mut scene = Scene::new().await;
@@ -266,7 +266,7 @@ async fn a_timer_that_was_put_off_is_not_lost() {
     assert_eq!(scene.cli(&["ZSCORE", &timers, &name]), as_it_was);
 }
 
-/// A run that cannot be read holds up nobody else.
+/// A run that cannot be read does not hold up others.
 #[tokio::test]
 async fn a_damaged_run_does_not_stop_the_timers_of_others() {
     let mut scene = Scene::new().await;

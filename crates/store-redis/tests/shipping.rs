@@ -1,4 +1,4 @@
-//! One process ships to the archive at a time. Whoever is killed holds up the others for a moment, whoever stops not at all.
+//! One process ships to the archive at a time. A killed shipper delays the others for a moment, a stopped one not at all.
 
 use std::sync::Arc;
 

@@ -69,7 +69,7 @@ async fn work(
             let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
             let serial = serials.get(&task.run).copied().unwrap_or(0);
             let settlement = Settlement { claim, outcome: outcome(task, serial) };
-            // Now and then somebody says it twice.
+            // Now and then a settlement is sent twice.
             if task.claim % 3 == 0 {
                 done.push(settlement.clone());
             }

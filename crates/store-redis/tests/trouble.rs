@@ -185,7 +185,7 @@ async fn a_server_that_still_reads_its_data() {
     world.server.start_unready(&["--key-load-delay", "100"]);
     while !world.store.ready().await.is_err_and(|error| error.to_string().contains("still reads its data")) {}
     world.assert_refused("still reads its data", "loading").await;
-    // Whoever comes now waits until it is there.
+    // New callers wait until it is there.
     let newcomer = open(&world.server.url(), &world.observe, world.archive.clone()).await;
     newcomer.ready().await.expect("it is ready");
     world.assert_goes_on().await;

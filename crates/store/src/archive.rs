@@ -326,9 +326,9 @@ pub enum ApprovalStatus {
     Pending,
     Approved,
     Rejected,
-    /// Nobody decided in time, and the policy was to fail.
+    /// The approval timed out, and the policy was to fail.
     TimedOut,
-    /// Its run was closed before anybody decided.
+    /// Its run was closed before a decision.
     Cancelled,
 }
 

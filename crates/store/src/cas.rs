@@ -16,7 +16,7 @@ pub trait Cas: Send + Sync + 'static {
     /// The content, checked against its hash.
     async fn get(&self, reference: CasRef) -> Result<Bytes, StoreError>;
 
-    /// Payloads that nobody has put for `min_age`, in the order of their hashes, those behind `after`, at most
+    /// Payloads that were not put for `min_age`, in the order of their hashes, those behind `after`, at most
     /// `limit`. The age is by this storage's own clock.
     async fn aged(
         &self,
@@ -25,6 +25,6 @@ pub trait Cas: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Hash>, StoreError>;
 
-    /// Removes a payload, unless somebody has put it within `min_age`. Whether it did.
+    /// Removes a payload, unless it was put within `min_age`. Whether it did.
     async fn remove(&self, hash: Hash, min_age: Duration) -> Result<bool, StoreError>;
 }

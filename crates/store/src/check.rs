@@ -1,4 +1,4 @@
-//! What was found out about a store, for whoever looks after it.
+//! Findings about a store, for its operator.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     Ok,
-    /// It works, and somebody should look at it.
+    /// It works, and an operator should look at it.
     Warning,
     /// It does not work, or something will be lost.
     Failed,

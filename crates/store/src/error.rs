@@ -30,7 +30,7 @@ pub enum StoreError {
     #[error(transparent)]
     Refused(#[from] switchyard_core::run::Refusal),
 
-    /// Somebody else wrote another history of this run: what was handed over was made from a state that is outdated.
+    /// Another process wrote another history of this run: the events were made from an outdated state.
     #[error("event {seq} of {run} differs from the one that is archived")]
     Diverged { run: RunId, seq: u64 },
 

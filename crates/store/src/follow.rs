@@ -22,18 +22,18 @@ impl Default for Followers {
 }
 
 impl Followers {
-    /// Whoever follows already shares the channel.
+    /// Followers of one run share the channel.
     pub fn follow(&self, run: RunId) -> watch::Receiver<Change> {
         let mut by_run = self.by_run.lock();
         let Some(by_run) = by_run.as_mut() else { return watch::Sender::new(Change::default()).subscribe() };
-        // Whoever has gone is cleared away by those who come.
+        // New followers remove the channels of those that have gone.
         if by_run.len() > 1_000 && by_run.len().is_power_of_two() {
             by_run.retain(|_, sender| sender.receiver_count() > 0);
         }
         by_run.entry(run).or_insert_with(|| watch::Sender::new(Change::default())).subscribe()
     }
 
-    /// Runs that somebody follows.
+    /// Runs that have followers.
     pub fn followed(&self) -> Vec<RunId> {
         let by_run = self.by_run.lock();
         let followed = by_run.iter().flatten().filter(|(_, sender)| sender.receiver_count() > 0);
@@ -45,13 +45,13 @@ impl Followers {
         by_run.as_ref().and_then(|by_run| by_run.get(&run)).is_some_and(|sender| sender.receiver_count() > 0)
     }
 
-    /// Nothing will be told any more: whoever follows finds that out instead of waiting for ever.
+    /// No further news: followers see the end of the channel instead of waiting for ever.
     pub fn close(&self) {
         *self.by_run.lock() = None;
     }
 
-    /// Tells those who follow. Called once the change is durable: whoever begins to follow later reads it in the
-    /// archive, and whoever began before hears of it here.
+    /// Tells the followers. Called once the change is durable: a later follower reads it in the
+    /// archive, and an earlier one is told here.
     pub fn tell(&self, news: &[(RunId, Change)]) {
         let mut by_run = self.by_run.lock();
         let Some(by_run) = by_run.as_mut().filter(|by_run| !by_run.is_empty()) else { return };

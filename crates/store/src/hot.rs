@@ -109,7 +109,7 @@ pub trait HotStore: Send + Sync + 'static {
     /// The state of a run that is under way, as durable as everything that is answered.
     async fn snapshot(&self, run: RunId) -> Result<Option<Run>, StoreError>;
 
-    /// Follows a run: the receiver holds what is newest since somebody began to follow. Its sender goes away when
+    /// Follows a run: the receiver holds the newest change since the run has followers. Its sender goes away when
     /// the store can keep nothing any more.
     fn follow(&self, run: RunId) -> watch::Receiver<Change>;
 

@@ -38,7 +38,7 @@ pub struct About {
 pub enum Found {
     /// A worker that took it from its queue can claim it.
     Ready(Box<Offer>),
-    /// Somebody has claimed it, and took this delivery for it.
+    /// A worker has claimed it with this delivery.
     Held {
         claim: u32,
         delivery: Option<String>,

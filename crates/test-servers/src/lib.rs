@@ -5,7 +5,7 @@ pub mod postgres;
 pub mod proxy;
 pub mod redis;
 
-/// A port that nobody has at the moment.
+/// A port that is free at the moment.
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
 }

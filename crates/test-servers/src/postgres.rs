@@ -43,7 +43,7 @@ pub fn shared() -> &'static Postgres {
     SHARED.get_or_init(|| Postgres::start(Sync::Off))
 }
 
-/// A name for a schema that no other test uses. Whoever opens an archive in it makes the schema.
+/// A name for a schema that no other test uses. Opening an archive in it creates the schema.
 pub fn fresh_schema() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
@@ -134,7 +134,7 @@ impl Postgres {
     }
 
     fn launch(&mut self) {
-        // Somebody else may have taken the port since it was free.
+        // Another process may have taken the port since it was free.
         for _ in 0..5 {
             match self.try_launch() {
                 Ok(keeper) => return self.keeper = Some(keeper),

@@ -222,7 +222,7 @@ impl Archive for PostgresArchive {
         let remember = "INSERT INTO cache (scope, key, value, expires_at) VALUES ($1, $2, $3, $4)
             ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at";
         self.pool.change(remember, &[&scope, &key, &session::json(&value), &expires_at]).await?;
-        // What somebody else is at is left to them.
+        // Rows that another process has locked are left to it.
         let forget = "DELETE FROM cache WHERE (scope, key) IN
             (SELECT scope, key FROM cache WHERE expires_at <= $1 LIMIT 100 FOR UPDATE SKIP LOCKED)";
         self.pool.change(forget, &[&now.as_millis()]).await.map(drop)

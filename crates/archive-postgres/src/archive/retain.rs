@@ -8,8 +8,8 @@ use switchyard_store::{Retention, StoreError};
 use super::rows::{millis, parsed};
 use crate::pool::Pool;
 
-/// One statement, so that a run goes whole or not at all. `live` are runs that have not ended and whatever started
-/// them: a parent is kept for as long as a child of it goes on. Rows that somebody is at are left for the next pass.
+/// One statement, so that a run is removed whole or not at all. `live` are runs that have not ended and the runs that started
+/// them: a parent is kept for as long as a child of it goes on. Locked rows are left for the next pass.
 const REMOVE_RUNS: &str = "WITH RECURSIVE
     live (id, parent) AS (
         SELECT id, parent FROM runs WHERE ended_at IS NULL

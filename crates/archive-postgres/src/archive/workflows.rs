@@ -19,7 +19,7 @@ pub(super) async fn register(
     at: Timestamp,
 ) -> Result<WorkflowRecord, Failure> {
     let stored = text::stored(name);
-    // Whoever else registers under this name waits here: versions have no gaps.
+    // Other registrations under this name wait here, so that versions have no gaps.
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' workflow ' || $1, 0))";
     transaction.execute(lock, &[&stored]).await?;
     let newest = transaction.query_opt(NEWEST, &[&stored]).await?;

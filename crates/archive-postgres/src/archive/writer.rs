@@ -1,4 +1,4 @@
-//! The one task that appends. Whatever waits when it looks is one transaction and one commit, and then all of it is
+//! The one task that appends. It writes all waiting events in one transaction and one commit; then all of them are
 //! acknowledged; what arrives meanwhile is the next. When Postgres goes away, it looks for it again.
 
 use std::future::Future;
@@ -22,10 +22,10 @@ const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long to wait before looking for a lost server again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Somebody who has waited for longer than the patience is still given one attempt, of this length.
+/// A caller that has waited for longer than the retry time still gets one attempt of this length.
 const LAST_ATTEMPT: Duration = Duration::from_secs(1);
 
-/// Collisions are settled by whoever was first; a group that meets this many in a row is told.
+/// Of two colliding appends the first wins; a batch that collides this often in a row is refused.
 const COLLISIONS_MAX: u32 = 10;
 
 struct Job {
@@ -135,7 +135,7 @@ impl Desk {
         match self.write(&jobs).await {
             Ok(verdicts) => {
                 for (job, verdict) in jobs.into_iter().zip(verdicts) {
-                    // Nobody may be waiting any more; what is written stays written.
+                    // The caller may have gone; what is written stays written.
                     drop(job.ack.send(verdict));
                 }
             }
@@ -154,7 +154,7 @@ impl Desk {
     }
 
     /// What became of each call, once all of that is committed. Tries again while patience lasts: a group that was
-    /// committed although nobody heard of it is found there the next time, event by event.
+    /// committed although its caller got no answer is found there the next time, event by event.
     async fn write(&mut self, jobs: &[Job]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         self.commit = Commit::NotSent;
         self.write_until_late(jobs).await.map_err(|error| match (error, self.commit) {

@@ -28,7 +28,7 @@ pub async fn migrate(target: &Target) -> Result<usize, StoreError> {
             sentence(&e)
         ))
     };
-    // Until the end of the transaction, whoever else migrates this schema waits here.
+    // Other processes that migrate this schema wait here until the end of the transaction.
     let lock =
         format!("SELECT pg_advisory_xact_lock(hashtextextended('switchyard migrate {}', 0))", target.schema);
     client.batch_execute(&format!("BEGIN; {lock}")).await.map_err(unable)?;

@@ -1,6 +1,6 @@
 //! Moves pages from the write-ahead log into the file, so that the log stays short.
 //!
-//! Not left to SQLite, which would do it inside a commit, before anybody is answered.
+//! Not left to SQLite, which would do it inside a commit, before callers are answered.
 
 use rusqlite::Connection;
 

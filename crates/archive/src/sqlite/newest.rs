@@ -1,6 +1,6 @@
 //! The newest version of each workflow that was asked for, remembered: every submission by name asks.
 //!
-//! Exact, and not only for a while: whoever writes to the file is alone in doing so, and tells of every registration.
+//! Always exact: one process writes to the file, and it reports every registration.
 
 use std::collections::HashMap;
 

@@ -41,7 +41,7 @@ pub(super) type Answer<T> = Result<T, Unread>;
 pub(super) struct Readers {
     path: Arc<Path>,
     idle: Mutex<Vec<Connection>>,
-    /// One for each connection; whoever finds none waits here and not in a thread.
+    /// One permit for each connection; callers wait here and not in a thread.
     permits: Semaphore,
 }
 

@@ -10,7 +10,7 @@ use super::journal::Failure;
 use super::read::{Answer, list};
 use super::rows::parsed;
 
-/// Runs that the policy does not keep, with whatever they started. `live` are runs that have not ended and whatever
+/// Runs that the policy does not keep, with the runs they started. `live` are runs that have not ended and the runs that
 /// started them: a parent is kept for as long as a child of it goes on.
 const DOOMED: &str = "CREATE TEMP TABLE doomed AS WITH RECURSIVE
     live (id, parent) AS (
@@ -72,7 +72,7 @@ pub(super) fn payload_holders(conn: &Connection) -> Answer<Vec<(Hash, String)>> 
     list(conn, sql, [], |row| Ok((parsed(row, "hash")?, row.get("holder")?)))
 }
 
-/// Somebody mentions a payload. One that is inline is nobody's concern.
+/// Records that a payload is mentioned. Inline payloads need no record.
 pub(super) fn hold(conn: &Connection, payload: &Payload, holder: &str) -> rusqlite::Result<()> {
     let Payload::Cas(reference) = payload else { return Ok(()) };
     conn.prepare_cached(

@@ -1,4 +1,4 @@
-//! The one thread that writes. Whatever waits when it looks is one transaction, one disk sync, and then all
+//! The one thread that writes. All waiting jobs are one transaction and one disk sync, and then all
 //! of it is acknowledged; what arrives during the sync is the next transaction.
 
 use std::future::Future;
@@ -86,7 +86,7 @@ struct Desk {
     conn: Connection,
     path: Arc<Path>,
     inbox: Receiver<Job>,
-    /// Told here and not by whoever registers, who may have gone away.
+    /// Reported here, because the caller that registers may have gone away.
     newest: Arc<Newest>,
     /// The folder stays ours until the last page is written.
     _lock: Option<Arc<FolderLock>>,
@@ -125,7 +125,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Something in the group does not fit what is stored: whoever sent it is told, and nobody else is concerned.
+    /// A job of the batch contradicts what is stored: its sender is told, the others are not concerned.
     fn write_one_by_one(&self, journal: &mut Journal<'_>, group: Vec<Job>) -> Result<(), StoreError> {
         let mut left = group.into_iter();
         while let Some(job) = left.next() {
@@ -154,7 +154,7 @@ impl Desk {
             if let Answer::Mutated(Ok(MutationOutcome::Workflow(record))) = &answer {
                 self.newest.learn(record);
             }
-            // Nobody may be waiting any more; what is written stays written.
+            // The caller may have gone; what is written stays written.
             let _ = job.ack.send(Ok(answer));
         }
     }

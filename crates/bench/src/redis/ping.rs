@@ -20,7 +20,7 @@ impl Pings {
         Ok(Self { connection: place.connect().await?, times: Vec::new() })
     }
 
-    /// By a task of the runtime, as the slots of a worker are: whoever asks from elsewhere waits for a thread as well.
+    /// By a task of the runtime, as the slots of a worker are: a caller outside it waits for a thread as well.
     pub(crate) async fn some_more(mut self) -> anyhow::Result<Self> {
         let pinging = async move {
             for _ in 0..AT_ONCE {

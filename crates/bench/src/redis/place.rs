@@ -45,7 +45,7 @@ impl std::fmt::Display for RedisAt {
     }
 }
 
-/// Nobody goes missing while it is measured: the members of the group are looked after once.
+/// No consumer disappears during a measurement: the group is checked once.
 fn rounds() -> Rounds {
     let long = Duration::from_secs(3_600);
     let cleanup = CleanupPolicy { idle_min: long, dry_run: false, lock: LEASE, every: long };
@@ -129,7 +129,7 @@ impl Place {
         connected.with_context(|| format!("Redis at {} does not answer", self.redis))
     }
 
-    /// Bytes that Redis has in use, whoever uses them.
+    /// Bytes that Redis has in use, all prefixes together.
     pub(crate) async fn used_bytes(&self) -> anyhow::Result<f64> {
         let mut connection = self.connect().await?;
         let info: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await?;

@@ -16,7 +16,7 @@ impl Checkpoints {
         Ok(reply::integer(&answer).is_some_and(|keys| keys > 0))
     }
 
-    /// A thread that nobody has written to since this moment of the server's clock. Whether it was deleted.
+    /// Deletes a thread that was not written to since this time of the server's clock. Whether it did.
     pub async fn delete_idle_thread(&self, thread: &str, since_ms: i64) -> Result<bool, Error> {
         let mut call = scripts::DELETE_IDLE.call(&self.space.thread(thread));
         call.arg(since_ms);

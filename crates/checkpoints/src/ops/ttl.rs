@@ -11,7 +11,7 @@ pub enum Ttl {
     OfSaver {
         ttl_ms: u64,
     },
-    /// Of its own, whatever savers say.
+    /// A TTL of its own, which wins over the savers' setting.
     Own {
         ttl_ms: u64,
     },

@@ -55,7 +55,7 @@ fn stopped(place: &dyn Place, exit: Exit, resume: &str) -> Failure {
     Failure::silent(exit)
 }
 
-/// Runs that nobody paused.
+/// Runs that are not paused.
 async fn unfinished(place: &dyn Place) -> Result<Vec<RunId>, Failure> {
     let mut runs = Vec::new();
     for RunAt { run_id: run, status } in place.unfinished().await? {

@@ -88,7 +88,7 @@ impl<'a> Desk<'a> {
                     self.tell_signal(name, place, progress);
                 }
             }
-            // Decided by its time-out, perhaps, while somebody was being asked.
+            // Its time-out may have decided while the question was open.
             "approval_decided" => self.withdraw(event.text("approval").unwrap_or_default(), progress),
             _ => {}
         }
@@ -99,7 +99,7 @@ impl<'a> Desk<'a> {
         progress.hint(&self.how_to(&send, "", place));
     }
 
-    /// How somebody else gives the run what it waits for: beside a server, or after this process.
+    /// The command that gives the run what it waits for: beside a server, or after this process.
     fn how_to(&self, command: &str, or: &str, place: &dyn Place) -> String {
         if place.is_worked_at() {
             return format!("{command}{or}");
@@ -169,7 +169,7 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    /// Returns when somebody has typed a line into a question, or when it is time to look through the children.
+    /// Returns when a line was typed into a question, or when it is time to look through the children.
     pub(super) async fn next(&mut self) -> Wake {
         let (asking, has_children) = (self.asking.is_some(), self.has_children);
         let line = async {

@@ -29,7 +29,7 @@ impl Signals {
         })
     }
 
-    /// What this comes to; it is given up as soon as somebody says stop.
+    /// The result of this future; dropped on Ctrl-C or SIGTERM.
     pub(crate) async fn unless_sent<T>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,

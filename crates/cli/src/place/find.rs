@@ -16,10 +16,10 @@ use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
 
-/// A server that is there takes a connection at once. Nobody wants to wait for one that is not.
+/// A running server accepts at once; the command should not wait for one that is not there.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The setting that means: no server, whatever answers.
+/// The setting that means: no server, even if one answers.
 pub(crate) const NO_SERVER: &str = "none";
 
 /// What is at the server's address.
@@ -37,7 +37,7 @@ enum Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Server,
-    /// Whoever looks at the folder should know.
+    /// The user is told, because the folder is another one.
     ServerElsewhere,
     Folder,
     /// What was named is not there, or not for us.

@@ -32,7 +32,7 @@ use crate::{drive, store};
 /// Events are read in pieces, so that a long history is not held at once.
 const PIECE: usize = 1_000;
 
-/// How often a history is looked at that another process writes: it tells nobody.
+/// How often a history is read that another process writes without notifying this one.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) struct Folder {

@@ -27,7 +27,7 @@ impl Mark {
     }
 }
 
-/// `None` for what nobody wants to read as it happens. `begun`: when the current attempt at the node began.
+/// `None` for events that are not shown as progress. `begun`: when the current attempt at the node began.
 pub(super) fn describe(event: &Event, begun: Option<Timestamp>) -> Option<(Mark, String)> {
     match event.node() {
         // The hidden last step is news only when it fails.

@@ -47,7 +47,7 @@ fn data(yard: &Yard, args: &[&str]) -> String {
     whole.split("--- stderr").next().unwrap().to_owned()
 }
 
-/// A run of this workflow that waits, with nobody watching any more.
+/// A run of this workflow that waits, and that no command watches any more.
 fn waiting(yard: &Yard, args: &[&str], for_what: &str) -> String {
     let mut running = yard.spawn(args);
     running.wait_for(for_what);

@@ -127,7 +127,7 @@ fn a_killed_worker_is_a_ghost_that_can_be_cleaned_up() {
     let (_held, _) = upstream.accept().unwrap();
     up.send(Signal::KILL);
     up.ends();
-    // Its report holds for a second. Nobody waits for that here: it never came.
+    // A report holds for a second. The test does not wait for that: the worker never reported.
     shared.query(&["DEL", "wf.workers"]);
 
     assert_transcript!(shared.consumers(&[]), @r#"
@@ -159,7 +159,7 @@ fn a_killed_worker_is_a_ghost_that_can_be_cleaned_up() {
         --- stderr
         1 of 1 consumers are ghosts; 0 are gone
     "#);
-    // Somebody who can take it over.
+    // A worker that can take it over.
     shared.query(&["ZADD", "wf.workers", "9999999999999", "pod-2"]);
     assert_transcript!(cleanup(&[]), @r#"
         exit 0

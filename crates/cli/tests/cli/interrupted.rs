@@ -88,7 +88,7 @@ fn a_resumed_run_says_what_it_waits_for() {
 
 #[test]
 fn a_running_task_is_done_again() {
-    // It writes, so that it notices when nobody reads any more: the process that is left behind must not stay.
+    // It writes, so that it notices a closed pipe: the process that is left behind must not stay.
     let slow = "
 name: slow
 nodes:

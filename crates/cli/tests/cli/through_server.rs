@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::harness::{GATE, HELLO, Running, Yard, assert_transcript, transcript};
 
-/// Nobody listens there.
+/// No server listens there.
 const NOBODY: &str = "http://127.0.0.1:1";
 
 fn served() -> (Yard, Running) {

@@ -45,7 +45,7 @@ fn it_serves_and_stops_in_order() {
         assert!(ask(&address, "GET", "/readyz", "").starts_with("HTTP/1.1 200"));
         assert!(ask(&address, "POST", "/v1/runs", r#"{"workflow": "gate"}"#).starts_with("HTTP/1.1 202"));
         let run = yard.newest_run();
-        // Somebody follows, and somebody waits for work.
+        // One client follows a run, another waits for work.
         let mut follower = send(&address, "GET", &format!("/v1/runs/{run}/events"), "");
         let mut line = String::new();
         while !line.contains("node_waiting") {

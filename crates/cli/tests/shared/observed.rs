@@ -7,7 +7,7 @@ use switchyard_test_servers::free_port;
 use crate::collector;
 use crate::yard::Yard;
 
-/// Whoever executes a step, and whoever ships its events: one of them reports it, also when the shipper changes.
+/// Each step is reported once, whichever process executes it or ships its events, also when the shipper changes.
 #[tokio::test]
 async fn each_span_is_reported_once() {
     let (collector, received) = collector::start();

@@ -1,4 +1,4 @@
-//! Following runs: none missing, none twice, whatever breaks.
+//! Following runs: no event is missing or repeated, through every kind of failure.
 
 use futures::TryStreamExt;
 use serde_json::json;

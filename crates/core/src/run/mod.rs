@@ -170,7 +170,7 @@ pub struct Run {
     pub approvals: u32,
     pub closing: Option<Closing>,
     pub deadline: Option<Timestamp>,
-    /// Signals that came before anybody asked for them.
+    /// Signals that arrived before a node waited for them.
     pub signals: VecDeque<(Arc<str>, Payload)>,
     /// Commands that have taken effect, by id, with the hash of what each asked for. A store that keeps runs elsewhere
     /// lends only those that a command asks about.
@@ -200,7 +200,7 @@ impl PartialEq for Run {
     }
 }
 
-/// What a run asks of whoever holds it.
+/// What a run asks of its store.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// A token of this node is to be queued.

@@ -73,7 +73,7 @@ impl Run {
             self.recount_joins(&mut ignored);
             self.take_back_output(&mut ignored);
         }
-        // Indices have moved: whatever was queued or armed by index is void.
+        // Indices have moved: everything that was queued or armed by index is void.
         effects.push(Effect::Rewired);
         true
     }

@@ -1,6 +1,6 @@
 //! What a worker says about a task that it still holds: how far it is, and what has come out so far.
 //!
-//! Both are events, for the same two reasons: they survive the loss of the worker and of the store, and whoever
+//! Both are events, for the same two reasons: they survive the loss of the worker and of the store, and a follower that
 //! follows the run sees them in order, none missing and none twice.
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::*;
 /// Pieces of output that one attempt at a node may stream: a history is read whole when its run is taken up.
 pub const CHUNKS_MAX: u32 = 100_000;
 
-/// Said by whoever holds a claim; the claim goes on.
+/// Reported by the holder of a claim; the claim goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {

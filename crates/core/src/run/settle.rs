@@ -32,7 +32,7 @@ pub enum Outcome {
     Failed(NodeError),
     Skipped(SkipReason),
     Waiting(WaitFor),
-    /// Not done, not failed: somebody else may take it.
+    /// Not done, not failed: another worker may take it.
     HandedBack,
     /// Stopped because its run asked for it.
     Cancelled,

@@ -52,7 +52,7 @@ impl Yard {
         if let Some(ix) = self.run(run).and_then(|run| run.ir.find(&settlement.claim.node)) {
             self.drop_lease(run, ix, settlement.claim.claim);
         }
-        // A run that is not here has ended: whatever is said about it comes too late.
+        // A run that is not here has ended: settlements about it are too late.
         self.act(run, now, out, |run, changes| run.settle(settlement, now, changes)).unwrap_or(Settled::Stale)
     }
 

@@ -36,7 +36,7 @@ impl Yard {
         let concurrency = run.accepted.concurrency.as_ref()?;
         let gate = self.gates.get_mut(&concurrency.key)?;
         match gate.line.iter().position(|waiting| *waiting == run.id) {
-            // It was cancelled while it waited: nobody moves up.
+            // It was cancelled while it waited: no other run starts.
             Some(place) => {
                 gate.line.remove(place);
                 return None;
@@ -63,7 +63,7 @@ impl Yard {
         }
     }
 
-    /// Lets in whoever stands before a gate that has room, which the order in which runs come back can leave behind.
+    /// Starts runs that wait for a key that has room, which the order of a restore can leave behind.
     pub(super) fn open_gates(&mut self, now: Timestamp, out: &mut Vec<Event>) {
         let entering = self.gates.values_mut().flat_map(Gate::let_in).collect();
         self.start_all(entering, now, out);

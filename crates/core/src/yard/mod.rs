@@ -36,7 +36,7 @@ use part::Partial;
 use play::Play;
 use queue::Queue;
 
-/// Graphs that nobody holds any more are forgotten beyond this many.
+/// Graphs without a holder are forgotten beyond this many.
 const IRS_KEPT: usize = 1_000;
 
 /// What the yard is told once.
@@ -117,7 +117,7 @@ impl Yard {
         Self { limits, ..Self::default() }
     }
 
-    /// Makes a graph known, for as long as anybody else holds it: a run, a program, a submission on its way.
+    /// Makes a graph known for as long as a run, a program or a pending submission holds it.
     pub fn learn(&mut self, ir: Arc<Ir>) {
         if self.irs.len() >= self.irs_sweep_at.max(IRS_KEPT) {
             self.irs.retain(|_, ir| Arc::strong_count(ir) > 1);
@@ -251,10 +251,10 @@ impl Yard {
         Some((id, changes))
     }
 
-    /// Takes an ended run out: its parent hears of it, and whoever waited for its key is let in.
+    /// Removes an ended run: its parent is told, and the next run of its concurrency key starts.
     fn retire(&mut self, id: RunId, now: Timestamp) -> Vec<(RunId, Changes)> {
         let Some(slot) = self.runs.remove(&id) else { return Vec::new() };
-        // Whoever still has something to tell it comes too late; it is not to be lent for that.
+        // Later messages to it are too late; it is not loaded for them.
         self.deny(id);
         self.forget_timers(id, &slot);
         self.forget_leases(id, &slot);

@@ -20,7 +20,7 @@ pub fn band(priority: u8) -> usize {
     }
 }
 
-/// Void once its run has moved on; whoever pops it looks.
+/// Void once its run has moved on; the worker that pops it checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub(super) run: RunId,
@@ -84,7 +84,7 @@ impl Yard {
         self.nudges.queues.push(name);
     }
 
-    /// Takes out the token of a node that somebody has taken by himself: were the node queued again, it would be valid
+    /// Removes the token of a node that a plain worker has taken: were the node queued again, it would be valid
     /// once more, at its old place.
     pub(super) fn unqueue(&mut self, run: RunId, node: NodeIx) {
         let Some(slot) = self.runs.get(&run) else { return };

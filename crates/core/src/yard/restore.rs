@@ -8,7 +8,7 @@ impl Yard {
     /// Ended runs may be restored too, to be retried.
     ///
     /// All of them at once, and all in place before the first claim is taken back: a run that ends by that has a
-    /// parent to tell, and somebody in line behind it.
+    /// parent to tell, and a run that waits behind it.
     pub fn restore(&mut self, runs: Vec<Run>, now: Timestamp, out: &mut Vec<Event>) {
         let placed: Vec<RunId> = runs.into_iter().filter_map(|run| self.put_back(run, now)).collect();
         for &id in &placed {

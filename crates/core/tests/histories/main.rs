@@ -28,7 +28,7 @@ proptest! {
         world.drain();
     }
 
-    /// I6 and I12: whatever moment the process dies at, what its journal rebuilds goes on and ends.
+    /// I6 and I12: the process may die at any moment; what its journal rebuilds goes on and ends.
     #[test]
     fn a_restart_at_any_moment_loses_nothing(
         graphs in prop::collection::vec(graph(), 1..3),

@@ -38,7 +38,7 @@ pub(crate) fn how() -> impl Strategy<Value = How> {
 }
 
 impl How {
-    /// `counter` makes names that nobody else has.
+    /// `counter` makes unique names.
     pub(crate) fn outcome(self, now: Timestamp, counter: &mut u64) -> TaskOutcome {
         let later = now.plus(Duration::from_secs(20));
         let mut fresh = || {

@@ -1,4 +1,4 @@
-//! The workflows in `examples/` run. Those that wait for somebody are helped along.
+//! The workflows in `examples/` run. The test answers those that wait for a person.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -29,7 +29,7 @@ fn hourly() -> Schedule {
     }
 }
 
-/// Nobody works, so that a test makes every pass itself. It is five minutes to the hour.
+/// Without a worker, so that a test makes every pass itself. It is five minutes to the hour.
 async fn yard(workflow: &str) -> (TestYard, ManualClock) {
     let clock = ManualClock::starting_at(Timestamp::from_millis(1_767_225_300_000));
     let yard = TestYard::idle(|options| options.clock = Arc::new(clock.clone())).await;

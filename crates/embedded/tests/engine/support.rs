@@ -38,7 +38,7 @@ impl TestYard {
         yard
     }
 
-    /// Open, but nobody works.
+    /// Open, without a worker.
     pub(crate) async fn idle(change: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::new(folder.path());

@@ -1,5 +1,5 @@
 //! Spans from events: of a run from its acceptance to its end, of a step from a claim to its outcome, of a wait from
-//! there to what ended it. Whoever executes a step, the journal has both of its ends.
+//! there to what ended it. A step may be executed anywhere; the journal has both of its ends.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::span::{Attribute, Span};
 #[derive(Debug)]
 pub struct Spans {
     exporter: Exporter,
-    /// Which part of the runs that nobody else traces is sampled, from 0 to 1.
+    /// The share of runs without a caller's trace that is sampled, from 0 to 1.
     sample: f64,
     open: Mutex<HashMap<RunId, OpenRun>>,
     /// Runs that were looked up and are not to be traced.

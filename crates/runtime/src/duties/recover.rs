@@ -1,4 +1,4 @@
-//! Gives the hot store whatever the archive says is unfinished and the hot store lacks: after it was wiped, lost its
+//! Restores unfinished runs of the archive that the hot store lacks: after it was wiped, lost its
 //! last second, or became an older copy of itself.
 
 use std::time::Duration;

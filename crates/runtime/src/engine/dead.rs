@@ -1,4 +1,4 @@
-//! Queues, and dead letters: what nobody could do.
+//! Queues and dead letters.
 
 use std::collections::HashMap;
 use std::sync::Arc;

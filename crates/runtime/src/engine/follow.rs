@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::{Engine, EngineError, History};
 
-/// How many events are handed out at once: whoever reads slowly holds no more than this.
+/// How many events are handed out at once: a slow reader holds no more than this.
 const PAGE: usize = 256;
 
 pub struct Follow {
@@ -79,7 +79,7 @@ impl Follow {
         Ok(events)
     }
 
-    /// Resolves once something has happened since the last look. It stands alone, so that whoever follows many runs
+    /// Resolves once something has happened since the last look. Separate, so that a follower of many runs
     /// waits for all of them at once and reads one at a time.
     pub fn news(&self) -> impl Future<Output = Result<(), EngineError>> + Send + use<> {
         let (mut news, hot, run) = (self.news.clone(), self.hot.clone(), self.run);

@@ -70,7 +70,7 @@ impl Engine {
         Self { hot, archive, catalog, payloads, clock, observe: Observe::default(), history, keys }
     }
 
-    /// Tells somebody what happens: the one that the hot store tells.
+    /// Reports to the same observer as the hot store.
     pub fn observed(self, observe: Observe) -> Self {
         Self { observe, ..self }
     }

@@ -16,7 +16,7 @@ use crate::ids;
 pub struct PatchRequest {
     pub run: RunId,
     pub ops: Vec<PatchOp>,
-    /// The version of the graph that the author looked at; the newest, if nobody says.
+    /// The version of the graph that the author looked at; the newest by default.
     pub seen: Option<u32>,
     pub operation: OperationId,
     pub author: Arc<str>,

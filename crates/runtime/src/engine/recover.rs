@@ -46,7 +46,7 @@ impl Engine {
 
     /// The same, if no process has done it within `apart`.
     pub async fn recover_in_turn(&self, apart: Duration) -> Result<Option<Recovered>, EngineError> {
-        // A little less, so that whoever comes back after just that time is not too early.
+        // A little less, so that a pass after exactly that time is not too early.
         if !self.hot.takes_turn("recover", apart * 9 / 10).await? {
             return Ok(None);
         }

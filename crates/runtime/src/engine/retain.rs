@@ -1,11 +1,11 @@
-//! Letting go of what nobody wants to keep: runs that ended long ago, and payloads that nothing mentions.
+//! Retention: removes runs that ended long ago, and payloads that nothing mentions.
 
 use switchyard_core::Hash;
 use switchyard_store::Retention;
 
 use super::{Engine, EngineError};
 
-/// Runs that are removed in one transaction, so that nobody waits long behind it.
+/// Runs that are removed in one transaction, so that other writers do not wait long.
 const RUNS_AT_ONCE: usize = 100;
 
 /// Payloads that are looked at together.

@@ -14,7 +14,7 @@ use super::{Engine, EngineError};
 use crate::evaluate::{prepare_input, render_text};
 use crate::ids;
 
-/// A run that somebody wants.
+/// A run to start.
 #[derive(Clone, Debug)]
 pub struct Submission {
     pub program: Arc<Program>,
@@ -65,7 +65,7 @@ impl Naming {
 }
 
 impl Engine {
-    /// Accepts a run: when this returns, it will end, whatever is killed on the way.
+    /// Accepts a run: when this returns, the run is durable and will end.
     ///
     /// While it is unknown whether an earlier try was accepted, the same run is handed in again, so it is there once.
     pub async fn submit(&self, submission: Submission) -> Result<Acceptance, EngineError> {

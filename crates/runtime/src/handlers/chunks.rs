@@ -22,7 +22,7 @@ const BATCH_BYTES_MAX: usize = 64 * 1024;
 /// At most one event in this time: a person does not see the difference, and a history stays short.
 const PACE: Duration = Duration::from_millis(20);
 
-/// Chunks that wait. Whoever streams faster than the store keeps waits here.
+/// Chunks that wait. A handler that streams faster than the store writes waits here.
 const WAITING_MAX: usize = 1_024;
 
 /// Nothing is started until the first chunk: most handlers stream none.
@@ -51,7 +51,7 @@ impl ChunkStream {
             return Err(ClaimError::Refused(why));
         }
         let started = self.started.get_or_init(|| Started::new(self.claim.clone()));
-        // Closed when it failed, and once the call has ended: whoever streams later is no part of it.
+        // Closed when it failed, and once the call has ended: later chunks are no part of it.
         let sent = started.sender.send((chunk, bytes)).await;
         sent.map_err(|_| started.failed.get().cloned().unwrap_or(ClaimError::Lost))
     }

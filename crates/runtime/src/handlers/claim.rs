@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// Says things about a claim to whoever gave it: the store of this process, or a server.
+/// Reports about a claim to its source: the store of this process, or a server.
 #[async_trait]
 pub trait HeldClaim: Send + Sync {
     /// Keeps how far the node is, instead of what was kept before. Durable at return.
@@ -41,7 +41,7 @@ pub enum ClaimError {
     Unavailable(String),
 }
 
-/// A request to stop, and whether anybody listens to it.
+/// A request to stop, and whether the handler listens to it.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation {
     token: CancellationToken,
@@ -74,7 +74,7 @@ impl Cancellation {
 /// How work ended that may be asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped<T> {
-    /// Nobody asked.
+    /// No request to stop.
     Ended(T),
     /// It was asked, and came to an end of its own.
     WhenAsked(T),

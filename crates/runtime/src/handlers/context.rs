@@ -94,7 +94,7 @@ impl HandlerContext {
         self.heard(self.claim.checkpoint(value).await)
     }
 
-    /// Shows a piece of output to whoever follows the run. It is kept in order and soon, but not yet at return.
+    /// Shows a piece of output to followers of the run. It becomes durable soon, in order, not yet at return.
     pub async fn stream(&self, chunk: Value) -> Result<(), ClaimError> {
         self.heard(self.chunks.push(chunk).await)
     }

@@ -63,7 +63,7 @@ pub struct NodeSettings {
 pub struct Services {
     pub http: HttpCalls,
     pub handlers: Handlers,
-    /// `command` nodes run programs on this machine: off unless somebody said so.
+    /// `command` nodes run programs on this machine: off unless allowed.
     pub allow_commands: bool,
     pub commands: Commands,
     pub catalog: Arc<Catalog>,

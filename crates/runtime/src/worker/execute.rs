@@ -1,4 +1,4 @@
-//! From a claimed task to its outcome in this process: prepared, called, under a time limit, whatever panics.
+//! From a claimed task to its outcome in this process: prepared, called under a time limit, with panics caught.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;

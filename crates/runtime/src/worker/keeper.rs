@@ -56,7 +56,7 @@ pub(super) async fn keep_claims(
         match hot.heartbeat(&claims, lease).await {
             Ok(standings) => {
                 for (held, standing) in held.iter().zip(standings) {
-                    // A lost claim is no longer ours: whatever the handler still does will not count.
+                    // A lost claim is no longer ours: the handler's result will not count.
                     if standing != Standing::Held {
                         held.stop.request();
                     }

@@ -88,7 +88,7 @@ pub(super) struct Shared {
     pub(super) trouble: watch::Sender<Option<String>>,
 }
 
-/// How busy a worker is, for whoever asks.
+/// How busy a worker is.
 #[derive(Clone, Debug)]
 pub struct Busy(Arc<[Arc<Holding>]>);
 
@@ -105,7 +105,7 @@ pub struct WorkerPool {
     slots: JoinSet<()>,
     busy: Busy,
     tell_every: Duration,
-    // A set of one: it is stopped even if nobody shuts this pool down.
+    // A set of one: it is stopped even if this pool is dropped without a shutdown.
     keeper: JoinSet<()>,
 }
 
@@ -162,12 +162,12 @@ impl WorkerPool {
             self.shared.hand_back.cancel();
             while self.slots.join_next().await.is_some() {}
         }
-        // Awaited: whoever comes next may need what it holds.
+        // Awaited: the next owner may need what it holds.
         self.keeper.shutdown().await;
         tracing::info!(phase = 3, "every task is finished or handed back");
     }
 
-    /// Whether every slot was done in time. Tells how far it is, for whoever watches a long stop.
+    /// Whether every slot was done in time. Logs its progress, for the operator of a long stop.
     async fn finish_within(&mut self, grace: Duration) -> bool {
         let begun = tokio::time::Instant::now();
         let (over, at_first) = (begun + grace, self.busy.slots());

@@ -141,7 +141,7 @@ async fn cache_key(
     };
     let key = match key.map_err(|error| kinds::expression_error(&error))? {
         Some(key) => key,
-        // What such a node acts on is whatever it can see.
+        // Such a node acts on everything it can see.
         None => json!([format!("{:?}", task.input), format!("{:?}", task.reads)]),
     };
     let fingerprint = program.ir.node(task.ix).fingerprint;

@@ -81,7 +81,7 @@ impl Slot {
             biased;
             ended = held.cancellation.carry(work, self.shared.stop_grace) => match ended {
                 Stopped::Ended(outcome) | Stopped::WhenAsked(outcome @ TaskOutcome::Succeeded(_)) => outcome,
-                // Whatever it says went wrong: it was told to stop.
+                // Its error does not matter: it was told to stop.
                 Stopped::WhenAsked(_) | Stopped::Dropped => TaskOutcome::Cancelled,
             },
             () = self.shared.hand_back.cancelled() => TaskOutcome::HandedBack,
@@ -147,7 +147,7 @@ fn took_too_long(outcome: &TaskOutcome) -> bool {
 }
 
 /// A store that cannot keep a result, or has not what the step needs, is no failure of the node: it is done later, or by
-/// somebody else.
+/// another worker.
 fn not_the_nodes_fault(outcome: &TaskOutcome) -> Option<StoreError> {
     match outcome {
         TaskOutcome::Failed(error) if *error.code == *STORE_UNAVAILABLE => {

@@ -1,4 +1,4 @@
-//! What a handler logs. The only test in this binary: tracing remembers for the whole process whether anybody listens
+//! What a handler logs. The only test in this binary: tracing remembers for the whole process whether there is a subscriber
 //! to a line, and a test beside it that does not listen would decide that for both.
 
 use std::io::Write;

@@ -57,7 +57,7 @@ impl RemoteYard {
         self.wait(run).await
     }
 
-    /// Hands a run in. When this returns, the run will end, whatever is killed on the way.
+    /// Submits a run. When this returns, the run is durable and will end.
     pub async fn submit(&self, workflow: impl Into<Workflow>, input: impl Serialize) -> Result<RunId, Error> {
         self.submit_with(workflow, input, SubmitOptions::new()).await
     }

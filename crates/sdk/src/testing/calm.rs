@@ -17,7 +17,7 @@ enum Look {
     Moved,
 }
 
-/// Returns when no node is queued or executed and no timer is due: from then on only the clock, or somebody outside,
+/// Returns when no node is queued or executed and no timer is due: from then on only the clock, or a caller outside,
 /// moves anything. Says when the next timer is due.
 pub(super) async fn settle(engine: &Engine) -> Result<Option<Timestamp>, EngineError> {
     let mut before: Option<(Standing, Option<Timestamp>)> = None;

@@ -1,4 +1,4 @@
-//! Claiming: as many tasks as there are free slots, from whoever serves.
+//! Claiming: as many tasks from the server as there are free slots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(super) async fn work(claiming: Arc<Claiming>) {
         while tasks.try_join_next().is_some() {}
         let claimed = tokio::select! {
             claimed = claiming.claim(1 + slots.available_permits()) => claimed,
-            // The server hears that nobody waits any more, and hands out nothing.
+            // The server notices that the request is gone, and hands out nothing.
             () = claiming.stop.cancelled() => break,
         };
         match claimed {

@@ -20,7 +20,7 @@ pub use builder::WorkerBuilder;
 /// async fn summarise(text: String, cx: Context) -> Result<String, HandlerError> {
 ///     let mut summary = String::new();
 ///     for sentence in text.split('.').take(3) {
-///         cx.stream(sentence).await?; // seen by whoever follows the run
+///         cx.stream(sentence).await?; // seen by followers of the run
 ///         summary.push_str(sentence);
 ///     }
 ///     Ok(summary)

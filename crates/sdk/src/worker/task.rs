@@ -50,7 +50,7 @@ pub(super) async fn carry_out(claiming: &Claiming, task: HeldTask) {
     settle(claiming, &claim, settlement).await;
 }
 
-/// Calls the handler under the node's time limit, whatever panics.
+/// Calls the handler under the node's time limit, with panics caught.
 async fn call(
     claiming: &Claiming,
     task: HeldTask,
@@ -92,7 +92,7 @@ async fn keep(held: &ClaimThere, lease: Duration, cancellation: &Cancellation) -
         tokio::time::sleep(lease / 3).await;
         match held.heartbeat().await {
             Ok(Beat::GoOn) => {}
-            // A lost claim is no longer ours: whatever the handler still does will not count.
+            // A lost claim is no longer ours: the handler's result will not count.
             Ok(Beat::Stop) | Err(ClaimError::Lost) => cancellation.request(),
             Err(error) => {
                 let ClaimRef { run, node, .. } = &held.claim;

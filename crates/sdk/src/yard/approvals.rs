@@ -27,7 +27,7 @@ pub struct PendingApproval {
     pub prompt: Option<Arc<str>>,
     /// The node's input: what to decide on.
     pub payload: Value,
-    /// When it is decided without anybody.
+    /// When it is decided without a person.
     pub timeout_at: Option<Timestamp>,
 }
 

@@ -63,12 +63,12 @@ impl TestCollector {
         Self { address, received }
     }
 
-    /// One that nobody can reach.
+    /// A collector that cannot be reached.
     pub(crate) fn away() -> Self {
         Self { address: "127.0.0.1:1".parse().unwrap(), received: Received::default() }
     }
 
-    /// Whatever is observed with this comes here.
+    /// Spans of this observer arrive here.
     pub(crate) fn observe(&self, client: reqwest::Client, sample: f64) -> Observe {
         let observe = Observe::default();
         let headers = HeaderMap::from_iter([("x-token".parse().unwrap(), "abc".parse().unwrap())]);

@@ -29,7 +29,7 @@ impl Reader {
         Self { client: server.client.clone(), url, last: 0, seen: Vec::new() }
     }
 
-    /// Reads until the stream ends or `enough` bytes have come, dropping whatever is cut in half.
+    /// Reads until the stream ends or `enough` bytes have come, dropping a last event that is cut in half.
     async fn read(&mut self, enough: usize) -> Ended {
         let request = self.client.get(&self.url).header("accept", "text/event-stream");
         let request = if self.last > 0 { request.header("last-event-id", self.last) } else { request };

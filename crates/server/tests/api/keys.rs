@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::harness::{Answer, TestServer, client_with, hello, waiting};
 
-/// Makes a key, the first with nobody's leave.
+/// Makes a key; the first one needs no key.
 async fn key(server: &TestServer, client: &Client, name: &str) -> (String, String) {
     let request = client.post(server.url("/v1/keys")).json(&json!({ "name": name }));
     let made = Answer::of(request.send().await.unwrap()).await.expect(201);
@@ -102,7 +102,7 @@ async fn keys_outlive_the_server_and_the_last_one_locks_it() {
     server.get("/v1/runs").await.problem(401, "no_key");
     let revoke = client_with(&mine).post(server.url(&format!("/v1/keys/{id}/revoke")));
     Answer::of(revoke.send().await.unwrap()).await.expect(200);
-    // Nobody is left who could come in, which is not the same as everybody may.
+    // No valid key is left; that does not open the server.
     server.get("/v1/runs").await.problem(401, "no_key");
     with_key(&server, &mine, "/v1/runs").await.problem(401, "wrong_key");
     server.restart().await.get("/v1/runs").await.problem(401, "no_key");

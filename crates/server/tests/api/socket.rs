@@ -297,7 +297,7 @@ async fn a_reader_resumes_through_restarts_of_the_server() {
         reader
     });
     for _ in 0..3 {
-        // Somewhere in the middle of it, whatever the machine's speed.
+        // Somewhere in the middle of it, on machines of any speed.
         let some = random.random_range(1..400);
         let mut follow = server.yard.engine().follow(runs[0].parse().unwrap(), 0);
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Traces: from whoever asked for a run, through its steps, to whoever they call.
+//! Traces: from the caller of a run, through its steps, to the services they call.
 
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ async fn without_export_the_callers_context_is_passed_through() {
     let (task, headers) = carry_through(&server, &run).await;
     assert_eq!(headers["traceparent"], format!("00-{TRACE}-{CALLER}-01"));
     assert_eq!(task["traceparent"], format!("00-{TRACE}-{CALLER}-01"));
-    // Nobody asked: nobody is told.
+    // Without a collector nothing is exported.
     let run = server.submit(everything(&echo), json!({})).await;
     let (task, headers) = carry_through(&server, &run).await;
     assert_eq!((&task["traceparent"], headers.get("traceparent")), (&Value::Null, None));

@@ -85,7 +85,7 @@ pub enum Pass<T> {
 }
 
 impl Overseer {
-    /// Takes ghosts out of the group, if it is this process's turn. Without the pods, where they were asked for, nobody
+    /// Takes ghosts out of the group, if it is this process's turn. Without the pods, where they were asked for, no consumer
     /// is known to be gone, and nothing is done.
     pub async fn clean_up(
         &self,

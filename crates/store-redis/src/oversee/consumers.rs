@@ -39,7 +39,7 @@ pub struct Consumer {
 }
 
 impl Overseer {
-    /// Every member of the group of every stream. Whoever is in `pods` is alive.
+    /// Every member of the group of every stream. A member of `pods` is alive.
     pub async fn consumers(
         &self,
         idle_min: Duration,
@@ -70,7 +70,7 @@ impl Overseer {
         Ok(members)
     }
 
-    /// Name, pending, idle in ms. A stream that nobody has read yet has no group.
+    /// Name, pending, idle in ms. A stream that was never read has no group.
     async fn members(&self, stream: &str) -> Result<Vec<(String, usize, u64)>, StoreError> {
         let there: bool = self.client.query(redis::cmd("EXISTS").arg(stream)).await?;
         if !there {

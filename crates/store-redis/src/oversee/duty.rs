@@ -38,7 +38,7 @@ pub struct Lookout {
 }
 
 impl Overseer {
-    /// Says again and again that a worker is alive. Whoever stops this signs off afterwards.
+    /// Reports at an interval that a worker is alive. The caller signs off after stopping this.
     pub async fn report_forever(
         self,
         report: impl Fn() -> WorkerReport + Send,
@@ -55,7 +55,7 @@ impl Overseer {
 }
 
 impl Lookout {
-    /// Takes ghosts out of the group: at once if nobody has for long, and then every interval.
+    /// Removes ghosts from the group: at once if the last pass is long ago, and then every interval.
     pub async fn clean_up_forever(self, stop: CancellationToken) {
         let every = self.rounds.cleanup.every;
         while !stop.is_cancelled() {

@@ -21,7 +21,7 @@ pub struct Left {
     pub claimed: usize,
     /// Of no meaning any more.
     pub void: usize,
-    /// Held, and nobody there to take them over: the consumer stays until their leases have run out.
+    /// Held, and no worker can take them over: the consumer stays until their leases have run out.
     pub kept: usize,
 }
 

@@ -43,7 +43,7 @@ pub struct Overseer {
 }
 
 impl Overseer {
-    /// Connects, for whoever has no store.
+    /// Connects without a store.
     pub async fn connect(url: &str, prefix: &str) -> Result<Self, StoreError> {
         Ok(Self::new(
             Client::connect(url, Observe::default().metrics().clone()).await?,
@@ -71,7 +71,7 @@ impl Overseer {
         Ok(Timestamp::from_millis(seconds * 1_000 + micros / 1_000))
     }
 
-    /// Every stream of tasks: those that graphs lead to, and whatever has something in it. In order.
+    /// Every stream of tasks: those that graphs use, and those with entries. In order.
     pub async fn streams(&self) -> Result<Vec<String>, StoreError> {
         let mut ask = redis::pipe();
         ask.smembers(self.keys.streams()).hkeys(self.keys.queued());

@@ -13,7 +13,7 @@ pub(super) enum Turn {
     Ours {
         fence: u64,
     },
-    /// Somebody else's, or not time yet: ask again after that long.
+    /// Another process has it, or it is not time yet: ask again after that long.
     After(Duration),
 }
 
@@ -33,7 +33,7 @@ impl Overseer {
         })
     }
 
-    /// Whoever took over in the meantime keeps it.
+    /// A process that took over in the meantime keeps it.
     pub(super) async fn give_turn(&self, lock: &str, fence: u64) -> Result<(), StoreError> {
         self.client.run::<u8>(&scripts::TURN_GIVE, &[lock.to_owned()], &[fence.to_string()]).await.map(drop)
     }

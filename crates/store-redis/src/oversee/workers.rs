@@ -10,7 +10,7 @@ use switchyard_store::StoreError;
 use super::{Overseer, millis};
 use crate::scripts;
 
-/// How long a worker that nobody hears of any more is remembered.
+/// How long a worker that reports no more is remembered.
 const MEMORY: Duration = Duration::from_secs(24 * 3600);
 
 /// What a worker says about itself.

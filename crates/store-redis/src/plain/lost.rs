@@ -17,18 +17,18 @@ const TAKER: &str = "switchyard";
 /// Entries that are looked at in one call.
 const AT_ONCE: usize = 500;
 
-/// Nobody is silent for as long as this.
+/// Longer than any worker is silent.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 type Lost = (String, String, String, String);
 
 impl RedisStore {
-    /// Plain readers find their group, whoever comes first.
+    /// Creates the groups, so that plain readers find them.
     pub(crate) async fn make_groups(&self) -> Result<(), StoreError> {
         let streams: Vec<String> = (0..BANDS.len()).map(|band| self.keys.tasks("function", band)).collect();
         self.client.query::<u32>(redis::cmd("SADD").arg(self.keys.streams()).arg(&streams)).await?;
         for stream in streams {
-            // Whoever looks makes the group.
+            // The pass creates the group.
             self.look_for_lost(&stream, "+", FOR_EVER).await?;
         }
         Ok(())
@@ -66,7 +66,7 @@ impl RedisStore {
         self.client.run(&scripts::LOST, &keys, &args).await
     }
 
-    /// As another entry, so that whoever reads what is new finds it.
+    /// As a new entry, so that readers of new entries find it.
     async fn put_back(
         &self,
         stream: &str,

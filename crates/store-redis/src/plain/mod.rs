@@ -31,7 +31,7 @@ impl RedisStore {
         words(["LREM", &self.keys.processing(&self.name), "1", signal])
     }
 
-    /// Only for as long as nobody has taken our signals over.
+    /// Only as long as no other process has taken our signals over.
     fn while_ours(&self) -> Vec<[String; 3]> {
         vec![[self.keys.movers(), self.name.clone(), self.mover_mark.lock().clone()]]
     }

@@ -1,4 +1,4 @@
-//! What waits for workers, whoever reads it.
+//! Queue depths, for every kind of reader.
 
 use std::collections::BTreeMap;
 

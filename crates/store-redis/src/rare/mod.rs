@@ -21,7 +21,7 @@ use load::Loaded;
 
 pub(crate) use commit::Words;
 
-/// How often a decision is made anew because somebody else was faster.
+/// How often a decision is repeated because another process changed the same runs.
 const ATTEMPTS_MAX: u32 = 200;
 /// How many of those who wait for a concurrency key are read.
 const LINE_READ: usize = 16;

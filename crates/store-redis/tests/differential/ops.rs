@@ -64,7 +64,7 @@ pub(crate) enum Op {
         changed: bool,
     },
     Restart,
-    /// By somebody who reads the streams himself.
+    /// By a plain worker.
     Read {
         stream: u8,
         said: Said,

@@ -13,13 +13,13 @@ use switchyard_store_redis::Keys;
 use crate::ops::Said;
 use crate::world::{LEASE, World, claim_of};
 
-/// Nobody has been silent for as long: what is void goes, and groups that are missing are made.
+/// No worker has been silent for as long: void entries go, and missing groups are created.
 const LONG: Duration = Duration::from_secs(3_600);
 
 type Entries = Vec<(String, HashMap<String, String>)>;
 
 impl World {
-    /// A reader takes the next task of a stream, whatever it is, and says something about it.
+    /// A reader takes the next task of a stream, void or not, and sends a signal about it.
     pub(crate) async fn read_task(&mut self, stream: u8, said: Said, out: &mut Vec<Event>) {
         let plain = self.plain.clone().expect("a store with streams");
         plain.take_back(LONG).await.expect("looked through");

@@ -1,7 +1,7 @@
 //! The statements of appends. Each concerns any number of rows.
 
 /// The statements look rows up by key, a few of many. Planned while a table is small they would go through all of it,
-/// and go on like that until its statistics are renewed. Nobody keeps rows locked for longer than the time-outs: a
+/// and go on like that until its statistics are renewed. No process keeps rows locked for longer than the time-outs: a
 /// process that hangs must not hold up the others.
 pub(super) const SETTINGS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;

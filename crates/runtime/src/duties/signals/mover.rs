@@ -171,7 +171,7 @@ impl Mover {
         }
     }
 
-    /// Whoever asked for the task is told not to do it.
+    /// The worker that asked for the task is told not to do it.
     async fn too_late(&self, signal: &Signal) -> Result<Became, Trouble> {
         if signal.says == Says::Started {
             self.plain.answer(&signal.about, GONE).await?;

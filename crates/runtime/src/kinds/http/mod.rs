@@ -36,7 +36,7 @@ const SHOWN_BYTES_MAX: usize = 4 * 1024;
 
 /// A client with this process's TLS. It has no timeout of its own: a node's counts, for the whole call.
 pub(super) fn client() -> ClientBuilder {
-    // Whoever embeds us may have chosen another provider already: that one is as good.
+    // The embedding program may have installed another provider already: that one is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
@@ -111,7 +111,7 @@ async fn request(call: &Call<'_>, spec: &CompiledHttp) -> Result<Request, NodeEr
     builder.build().map_err(|error| bad_url(cause(&error.without_url())))
 }
 
-/// Whoever is called belongs to the run's trace, unless the workflow says something else.
+/// The called service joins the run's trace, unless the workflow sets its own headers.
 fn continue_trace(call: &Call<'_>, headers: &mut HeaderMap) -> Result<(), NodeError> {
     if headers.contains_key(TRACEPARENT) {
         return Ok(());

@@ -83,7 +83,7 @@ async fn a_map_plans_a_child_for_each_item() {
     assert_eq!(bench.inputs(&plan).await, [json!("a"), json!({"b": 1}), json!(null)]);
     assert_eq!((&*plan.workflow, plan.concurrency, plan.stop_on_failure), ("t/n", 3, true));
     assert!(plan.children.iter().all(|child| child.run.partition() == run().partition()));
-    // Whoever starts the children finds what they are.
+    // The process that starts the children finds their definition.
     bench.services.catalog.get(plan.definition).await.unwrap();
     assert!(bench.services.archive.definition(plan.definition).await.unwrap().is_some());
 }

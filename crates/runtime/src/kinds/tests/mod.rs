@@ -85,7 +85,7 @@ impl Bench {
     }
 }
 
-/// Whatever proxy this machine uses, the test servers are not behind it.
+/// The test servers are not behind this machine's proxy.
 fn http_calls(egress: Egress) -> HttpCalls {
     HttpCalls::with(http_kind::client().no_proxy(), egress).unwrap()
 }
