@@ -17,13 +17,13 @@ use switchyard_runtime::kinds::{Commands, NodeSettings};
 use switchyard_runtime::{Submission, ids};
 use tokio::sync::oneshot;
 
-/// Longer than anything here takes: a test that gets stuck says so instead of hanging.
+/// Longer than anything here takes, and shorter than what the programs would sleep: a test that gets stuck says so.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts a grandchild that is in a session of its own and has lost its parent, and then does `$THEN`.
 const SCRIPT: &str = r#"
 exec 3>"$FIFO"
-$WIPE setsid sh -c 'setsid sh -c "echo started >&3; exec sleep 1000" &'
+$WIPE setsid sh -c 'setsid sh -c "echo started >&3; exec sleep 100" &'
 exec $THEN
 "#;
 
@@ -62,7 +62,7 @@ async fn yard(folder: &Path, commands: Commands) -> Embedded {
 }
 
 async fn start(yard: &Embedded, fifo: &Path, wipe: &str, ending: Ending) -> RunId {
-    let then = if ending == Ending::Success { "true" } else { "sleep 1000" };
+    let then = if ending == Ending::Success { "true" } else { "sleep 100" };
     let timeout = if ending == Ending::TimeOut { "5s" } else { "1h" };
     let env = json!({ "FIFO": fifo, "WIPE": wipe, "THEN": then });
     let node = json!({ "type": "command", "command": ["sh", "-c", SCRIPT], "env": env, "timeout": timeout });

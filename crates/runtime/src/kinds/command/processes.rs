@@ -11,16 +11,21 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpgrp, getpid, getsid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid};
 
 /// The variable that marks a program and everything that inherits its environment.
 pub(super) const TOKEN: &str = "SWITCHYARD_PROCESS_TOKEN";
 
 /// How often the table of processes is looked through for what was started while others were killed.
 const PASSES_MAX: usize = 100;
+/// How long a process may take to become the program it is being replaced by, before it is looked at again.
+const EXEC_WAIT: Duration = Duration::from_millis(1);
 /// How long a killed orphan may take to end before it is left to a later attempt to reap.
 const REAP_WAIT: Duration = Duration::from_millis(100);
 const REAP_EVERY: Duration = Duration::from_millis(1);
+
+/// A flag of processes that are threads of the kernel, and have no environment.
+const KERNEL_THREAD: u32 = 0x0020_0000;
 
 /// Programs that this process started and the system has not forgotten yet. Global, because parents and orphans are
 /// matters of the process.
@@ -36,7 +41,7 @@ struct Started {
 }
 
 /// A process as `/proc` shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Process {
     pid: i32,
     parent: i32,
@@ -45,6 +50,8 @@ struct Process {
     /// In clock ticks since boot. Together with the pid this names a process for good.
     at: u64,
     is_zombie: bool,
+    /// The kernel is replacing its program, or does not show it to this user: there is no environment to read.
+    is_in_exec: bool,
 }
 
 impl Process {
@@ -57,20 +64,33 @@ impl Process {
         let (head, tail) = (stat.split_once(" (")?.0, stat.rsplit_once(") ")?.1);
         let fields: Vec<&str> = tail.split(' ').collect();
         let number = |index: usize| fields.get(index)?.parse().ok();
+        let is_zombie = matches!(*fields.first()?, "Z" | "X");
+        let is_of_the_kernel = fields.get(6)?.parse::<u32>().ok()? & KERNEL_THREAD != 0;
+        let end_of_its_environment = fields.get(48).copied().unwrap_or_default();
         Some(Self {
             pid: head.parse().ok()?,
             parent: number(1)?,
             group: number(2)?,
             session: number(3)?,
             at: fields.get(19)?.parse().ok()?,
-            is_zombie: matches!(*fields.first()?, "Z" | "X"),
+            is_zombie,
+            is_in_exec: end_of_its_environment == "0" && !is_zombie && !is_of_the_kernel,
         })
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        (self.pid, self.at) == (other.pid, other.at)
     }
 
     fn all() -> Vec<Self> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         pids.filter_map(Self::read).collect()
+    }
+
+    /// Whether its environment cannot be read now, but a moment later. Those of other users never can.
+    fn will_be_readable(&self) -> bool {
+        self.is_in_exec && fs::File::open(format!("/proc/{}/environ", self.pid)).is_ok()
     }
 
     fn has(&self, token: &[u8]) -> bool {
@@ -125,10 +145,15 @@ impl Family {
     pub(super) fn kill(&self) {
         let mut killed: Vec<Process> = Vec::new();
         for _ in 0..PASSES_MAX {
-            let members = self.members(&Process::all());
-            let found: Vec<Process> = members.into_iter().filter(|member| !killed.contains(member)).collect();
+            let all = Process::all();
+            let members = self.members(&all);
+            let found: Vec<Process> =
+                members.into_iter().filter(|member| !killed.iter().any(|it| it.is(member))).collect();
             if found.is_empty() {
-                break;
+                if !all.iter().any(|process| self.can_have_started(process) && process.will_be_readable()) {
+                    break;
+                }
+                std::thread::sleep(EXEC_WAIT);
             }
             found.iter().for_each(Process::kill);
             killed.extend(found);
@@ -216,8 +241,7 @@ fn reap(killed: &[Process]) {
             .partition(|process| process.is_zombie);
         ended.into_iter().for_each(Process::reap);
         drop(started);
-        let is_dying =
-            |process: &&Process| killed.iter().any(|it| (it.pid, it.at) == (process.pid, process.at));
+        let is_dying = |process: &&Process| killed.iter().any(|it| it.is(process));
         if !living.iter().any(is_dying) || begun.elapsed() > REAP_WAIT {
             return;
         }
@@ -254,12 +278,19 @@ fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
+/// 0 if its leader is outside this container, as the kernel says it; so for the session.
 fn own_group() -> i32 {
-    getpgrp().as_raw_nonzero().get()
+    own_process().group
 }
 
 fn own_session() -> i32 {
-    getsid(None).map_or(0, |session| session.as_raw_nonzero().get())
+    own_process().session
+}
+
+/// This process, which neither moves to another group nor to another session.
+fn own_process() -> &'static Process {
+    static OWN: OnceLock<Process> = OnceLock::new();
+    OWN.get_or_init(|| Process::read(own_pid()).unwrap_or(Process { pid: own_pid(), ..Process::default() }))
 }
 
 #[cfg(test)]
@@ -271,11 +302,11 @@ mod tests {
         let rest = "S 7 8 9 0 -1 4194304 77 0 0 0 0 0 0 0 20 0 1 0 77529 1 2";
         for name in ["sh", "a b", ") S 1 (", "((("] {
             let process = Process::parse(&format!("5 ({name}) {rest}")).unwrap();
-            let expected = Process { pid: 5, parent: 7, group: 8, session: 9, at: 77529, is_zombie: false };
+            let expected =
+                Process { pid: 5, parent: 7, group: 8, session: 9, at: 77529, ..Process::default() };
             assert_eq!(process, expected, "{name}");
         }
         assert_eq!(Process::parse("5 (sh"), None);
-        let own = Process::read(own_pid()).unwrap();
-        assert_eq!((own.pid, own.group, own.session), (own_pid(), own_group(), own_session()));
+        assert_eq!(Process::read(own_pid()).as_ref(), Some(own_process()));
     }
 }
