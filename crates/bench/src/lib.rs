@@ -7,6 +7,7 @@ mod chain;
 mod disk;
 mod fan;
 mod http;
+mod large;
 mod latency;
 mod memory;
 mod programs;
@@ -42,6 +43,8 @@ pub enum Workload {
     Waiting,
     /// The chain with one worker process and with two; only if named, and only with --store redis:// and --archive
     Workers,
+    /// Single runs with many nodes and with long lists: time per run, for growing sizes; only if named
+    Large,
     /// A running server over loopback: submissions per second beside those of /healthz, then one busy run with many
     /// subscribers; only if named
     Http,
@@ -126,6 +129,10 @@ pub struct Args {
     /// memory: nodes of each run
     #[arg(long, default_value_t = 10)]
     pub memory_steps: usize,
+
+    /// large: nodes behind one node, and items of a list
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 5_000, 10_000, 50_000])]
+    pub large_sizes: Vec<usize>,
 
     /// waiting: runs that wait in Redis the second time
     #[arg(long, default_value_t = 200_000)]
@@ -230,6 +237,7 @@ async fn one(workload: Workload, args: &Args) -> anyhow::Result<Figures> {
         Workload::Memory => memory::measure(args).await,
         Workload::Waiting => waiting::measure(args).await,
         Workload::Workers => workers::measure(args).await,
+        Workload::Large => large::measure(args).await,
         Workload::Http => http::measure(args).await,
     }
 }

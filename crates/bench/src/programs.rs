@@ -31,6 +31,13 @@ pub(crate) fn fan(width: usize) -> anyhow::Result<Arc<Program>> {
     program(nodes)
 }
 
+/// A list of `items` children with one node each.
+pub(crate) fn map(items: usize) -> anyhow::Result<Arc<Program>> {
+    let list: Vec<usize> = (0..items).collect();
+    let body = json!({"n": {"type": "function", "function": "noop"}});
+    program(Map::from_iter([("each".to_owned(), json!({"type": "map", "items": list, "nodes": body}))]))
+}
+
 /// A run that waits at its first node for a signal, with `steps - 1` nodes behind it.
 pub(crate) fn waiting(steps: usize) -> anyhow::Result<Arc<Program>> {
     waiting_at(0, steps)

@@ -15,7 +15,7 @@ pub const VALUES_MAX: usize = 2_000_000;
 pub const NODES_MAX: usize = 100_000;
 
 /// Needs of one node.
-pub const NEEDS_MAX: usize = 10_000;
+pub const NEEDS_MAX: usize = 100_000;
 
 /// Edges of one workflow.
 pub const EDGES_MAX: usize = 1_000_000;

@@ -5,6 +5,7 @@
 
 pub mod accept;
 pub mod control;
+pub mod large;
 pub mod leases;
 pub mod operations;
 mod place;
@@ -19,7 +20,7 @@ pub use place::{Backend, Place, fresh_operation};
 #[macro_export]
 macro_rules! hot_store_tests {
     ($backend:expr) => {
-        $crate::hot_store_tests!($backend; accept, steps, waits, control, leases, operations, progress, restore);
+        $crate::hot_store_tests!($backend; accept, steps, waits, control, leases, operations, progress, restore, large);
     };
     ($backend:expr; $($group:ident),*) => {
         $(

@@ -189,7 +189,7 @@ impl Client {
 }
 
 /// Commands that change nothing.
-const READS: [&str; 25] = [
+const READS: [&str; 28] = [
     "EXISTS",
     "GET",
     "HEXISTS",
@@ -197,6 +197,7 @@ const READS: [&str; 25] = [
     "HGETALL",
     "HKEYS",
     "HMGET",
+    "HSCAN",
     "INFO",
     "PING",
     "PTTL",
@@ -204,6 +205,7 @@ const READS: [&str; 25] = [
     "SCARD",
     "SISMEMBER",
     "SMEMBERS",
+    "SRANDMEMBER",
     "SSCAN",
     "TIME",
     "TYPE",
@@ -213,6 +215,7 @@ const READS: [&str; 25] = [
     "XRANGE",
     "XREVRANGE",
     "ZCARD",
+    "ZMSCORE",
     "ZRANGE",
     "ZRANGEBYSCORE",
 ];

@@ -17,6 +17,12 @@ use crate::moments::in_ms;
 use crate::record::json;
 use crate::scripts;
 
+/// The longest list of reads that goes along with every settlement which may release its node. A node with more is released
+/// by the core.
+const READS_BYTES_MAX: usize = 2_000;
+/// Stands for a list that is longer. Ids have no such character.
+const READS_LEFT_OUT: &str = "?";
+
 /// Graphs kept here. Beyond this half of them go, and are read again when needed.
 const KEPT_MAX: usize = 10_000;
 
@@ -139,13 +145,15 @@ impl Graph {
     /// What a settlement of a node says about the graph, as `includes/settle.lua` reads it.
     pub(crate) fn write_place(&self, ix: NodeIx, ending: Ending, call: &mut Cmd) {
         let (node, place) = (self.ir.node(ix), self.place(ix));
-        call.arg(&*node.id).arg(&place.name).arg(&self.hash).arg(&place.stream).arg(&place.reads);
+        // Its own are needed where it is queued again.
+        let reads = if ending == Ending::HandedBack { &*place.reads } else { "" };
+        call.arg(&*node.id).arg(&place.name).arg(&self.hash).arg(&place.stream).arg(reads);
         call.arg(&place.needs).arg(&place.limit).arg(&*self.result);
         match self.ir.output.filter(|_| node.role == Role::Step) {
             Some(last) => {
                 let place = self.place(last);
-                call.arg(&*self.ir.node(last).id).arg(&place.stream).arg(&place.reads).arg(&place.needs);
-                call.arg(&place.limit);
+                call.arg(&*self.ir.node(last).id).arg(&place.stream).arg(place.short_reads());
+                call.arg(&place.needs).arg(&place.limit);
             }
             None => drop(call.arg("").arg("").arg("").arg("").arg("")),
         }
@@ -157,12 +165,16 @@ impl Graph {
             let (to, place) = (self.ir.node(edge.to), self.place(edge.to));
             let fires = ending == Ending::Succeeded && edge.on == EdgeOn::Success;
             call.arg(&*to.id).arg(flag(fires)).arg(flag(to.join == Join::Any));
-            call.arg(&place.needs).arg(&place.stream).arg(&place.reads).arg(&place.limit);
+            call.arg(&place.needs).arg(&place.stream).arg(place.short_reads()).arg(&place.limit);
         }
     }
 }
 
 impl Place {
+    fn short_reads(&self) -> &str {
+        if self.reads.len() > READS_BYTES_MAX { READS_LEFT_OUT } else { &self.reads }
+    }
+
     fn new(ir: &Ir, ix: NodeIx, keys: &Keys, attempt_default: Duration) -> Result<Self, StoreError> {
         let node = ir.node(ix);
         let reads: Vec<&str> = node.reads.iter().map(|read| &*ir.node(*read).id).collect();

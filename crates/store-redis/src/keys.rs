@@ -54,6 +54,31 @@ impl Keys {
         self.name(&format!("operations:{run}"))
     }
 
+    /// Hash: the runs that a node starts, `spec:<index>` and `end:<index>` of each.
+    pub fn children(&self, run: RunId, node: &str) -> String {
+        self.name(&format!("children:{run}:{node}"))
+    }
+
+    /// Whatever it will be: a large key that the next commit puts in place.
+    pub(crate) fn staged(&self, key: &str, number: u64) -> String {
+        format!("{key}:staged:{number:016x}")
+    }
+
+    /// Sorted set by when they were put there: lists of tokens that are to be queued.
+    pub fn ready(&self) -> String {
+        self.name("wf.ready")
+    }
+
+    /// List: tokens of a run that became ready together, by its member in [`Self::ready`].
+    pub fn ready_list(&self, member: &str) -> String {
+        self.name(&format!("ready:{}", member.replace(' ', ":")))
+    }
+
+    /// Set: children that are to be cancelled, `<run> <whether to compensate>`.
+    pub fn cancels(&self) -> String {
+        self.name("wf.cancels")
+    }
+
     /// String: the text of a definition, for those who execute its steps while the archive is away.
     pub fn definition(&self, definition: Hash) -> String {
         self.name(&format!("definition:{}", definition.hex()))

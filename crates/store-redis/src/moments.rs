@@ -1,6 +1,6 @@
 //! Timers that are due, leases that ran out, and heartbeats.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use switchyard_core::run::{ClaimRef, Event};
@@ -16,18 +16,28 @@ use crate::store::RedisStore;
 const AT_ONCE: usize = 200;
 
 impl RedisStore {
-    /// Fires what is due. How many fired, and when the next is due.
+    /// Fires what is due, each timer once. How many fired, and when the next is due: at once if one was set meanwhile.
     pub(crate) async fn fire_due(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
-        let mut fired = 0;
-        loop {
+        let (mut fired, mut seen) = (0, HashSet::new());
+        let next = loop {
             let (touch, next) = self.due(&self.keys.timers()).await?;
-            let Some(touch) = touch else { return Ok((fired, next)) };
+            let Some(touch) = touch else { break next };
+            let members = touch.due.iter().flat_map(|due| due.members.iter().cloned());
+            if members.filter(|member| seen.insert(member.clone())).count() == 0 {
+                break next;
+            }
             fired += self.decide_each(touch, Yard::fire_due).await?;
+        };
+        // A batch at a time, so that timers do not have to wait for all of them.
+        match self.cancel_some().await? {
+            true => Ok((fired, Some(self.now().await?))),
+            false => Ok((fired, next)),
         }
     }
 
     /// Takes back claims whose worker has been silent too long, and fails attempts that took too long. How many.
     pub(crate) async fn reclaim_due(&self) -> Result<usize, StoreError> {
+        self.queue_left().await?;
         let mut reclaimed = 0;
         loop {
             let (touch, _) = self.due(&self.keys.leases()).await?;

@@ -15,8 +15,9 @@ use crate::store::RedisStore;
 
 /// How many runs are asked about in one round trip.
 const AT_ONCE: usize = 1_000;
-/// How many are taken up together, if they are not of one family.
+/// How many are taken up together, and about how many nodes they may have.
 const TAKEN_UP_AT_ONCE: usize = 200;
+const NODES_AT_ONCE: usize = 2_000;
 /// How long lives are remembered as forgotten: until their last entry has surely left the outbox.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
 const PAGE: usize = 1_000;
@@ -88,16 +89,22 @@ impl RedisStore {
         Ok(lacking)
     }
 
-    /// Takes runs up from their histories. Families stay together: a run that ends by that tells its parent.
-    pub(crate) async fn take_up(&self, runs: Vec<Run>) -> Result<(), StoreError> {
-        if runs.len() <= TAKEN_UP_AT_ONCE {
+    /// Takes runs up from their histories. Parents come before their children: one that ends by being taken up has a
+    /// parent to tell.
+    pub(crate) async fn take_up(&self, mut runs: Vec<Run>) -> Result<(), StoreError> {
+        if runs.len() <= TAKEN_UP_AT_ONCE
+            && runs.iter().map(|run| run.nodes.len()).sum::<usize>() <= NODES_AT_ONCE
+        {
             return self.take_up_together(runs).await;
         }
-        let mut together: Vec<Run> = Vec::new();
-        for family in families(runs) {
-            together.extend(family);
-            if together.len() >= TAKEN_UP_AT_ONCE {
+        runs.sort_by_key(Run::depth);
+        let (mut together, mut nodes) = (Vec::new(), 0);
+        for run in runs {
+            nodes += run.nodes.len();
+            together.push(run);
+            if together.len() >= TAKEN_UP_AT_ONCE || nodes >= NODES_AT_ONCE {
                 self.take_up_together(std::mem::take(&mut together)).await?;
+                nodes = 0;
             }
         }
         if together.is_empty() { Ok(()) } else { self.take_up_together(together).await }
@@ -179,26 +186,4 @@ impl RedisStore {
         let run = replayed.map_err(|damaged| StoreError::Corrupt(damaged.to_string()))?;
         Ok(Some(run).filter(|run| !run.is_ended()))
     }
-}
-
-/// Runs with those that they started, in the order in which the eldest came.
-fn families(runs: Vec<Run>) -> Vec<Vec<Run>> {
-    let parents: HashMap<RunId, RunId> =
-        runs.iter().filter_map(|run| Some((run.id, run.accepted.parent.as_ref()?.run))).collect();
-    let eldest = |mut id: RunId| {
-        while let Some(parent) = parents.get(&id) {
-            id = *parent;
-        }
-        id
-    };
-    let mut families: Vec<Vec<Run>> = Vec::new();
-    let mut places: HashMap<RunId, usize> = HashMap::new();
-    for run in runs {
-        let place = *places.entry(eldest(run.id)).or_insert(families.len());
-        if place == families.len() {
-            families.push(Vec::new());
-        }
-        families[place].push(run);
-    }
-    families
 }

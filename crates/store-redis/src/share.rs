@@ -16,7 +16,7 @@ use switchyard_core::yard::Want;
 use switchyard_store::StoreError;
 use tokio::sync::oneshot;
 
-use crate::step::{AT_ONCE, Outcome};
+use crate::step::{AT_ONCE, EDGES_AT_ONCE, Outcome};
 use crate::store::RedisStore;
 
 /// What one caller has to settle, and how many tasks it wants after that.
@@ -25,11 +25,13 @@ pub(crate) struct Part {
     pub(crate) settlements: Vec<Settlement>,
     pub(crate) want: Want,
     pub(crate) max: usize,
+    /// That the settlements decide.
+    edges: usize,
 }
 
 impl Part {
-    pub(crate) fn new(settlements: Vec<Settlement>, want: &Want, max: usize) -> Self {
-        Self { settlements, want: want.clone(), max }
+    pub(crate) fn new(settlements: Vec<Settlement>, want: &Want, max: usize, edges: usize) -> Self {
+        Self { settlements, want: want.clone(), max, edges }
     }
 
     /// Tasks whose caller has gone are handed back.
@@ -38,7 +40,7 @@ impl Part {
             let claim = ClaimRef { run: task.run, node: task.node, claim: task.claim };
             Settlement { claim, outcome: TaskOutcome::HandedBack }
         };
-        Self::new(tasks.into_iter().map(hand_back).collect(), want, 0)
+        Self::new(tasks.into_iter().map(hand_back).collect(), want, 0, 0)
     }
 
     /// Whether a call can claim for both.
@@ -80,16 +82,19 @@ struct Line {
 impl Line {
     /// Those who can go with this one.
     fn take_along(&mut self, first: &Part) -> Vec<Waiting> {
-        let (mut settlements, mut max) = (first.settlements.len(), first.max);
+        let (mut settlements, mut max, mut edges) = (first.settlements.len(), first.max, first.edges);
         let mut along: Vec<Waiting> = Vec::new();
         for other in std::mem::take(&mut self.waiting) {
             let part = &other.part;
-            let fits = settlements + part.settlements.len() <= AT_ONCE && max + part.max <= AT_ONCE;
+            let fits = settlements + part.settlements.len() <= AT_ONCE
+                && max + part.max <= AT_ONCE
+                && edges + part.edges <= EDGES_AT_ONCE;
             let parts = std::iter::once(first).chain(along.iter().map(|chosen| &chosen.part));
             let claims = parts.into_iter().find(|chosen| chosen.max > 0);
             if fits && claims.is_none_or(|chosen| chosen.claims_like(part)) {
                 settlements += part.settlements.len();
                 max += part.max;
+                edges += part.edges;
                 along.push(other);
             } else {
                 self.waiting.push_back(other);
@@ -145,8 +150,8 @@ impl RedisStore {
         let own = outcomes.next().unwrap_or_else(|| Ok(Outcome::default()));
         let mut unwanted = Vec::new();
         for (turn, outcome) in turns.into_iter().zip(outcomes) {
-            if let Err(Turn::Done(Ok((_, tasks)))) = turn.send(Turn::Done(outcome)) {
-                unwanted.extend(tasks);
+            if let Err(Turn::Done(Ok(outcome))) = turn.send(Turn::Done(outcome)) {
+                unwanted.extend(outcome.tasks);
             }
         }
         // After the batch has its answers: the next steps of these callers join the next call.

@@ -47,8 +47,8 @@ pub enum Shipped {
 /// What is next in the outbox.
 struct Next {
     fence: u64,
-    /// Entries of the stream. Some of them count as several changes.
-    read: usize,
+    /// There are entries behind these.
+    more: bool,
     changes: Vec<Entry>,
     forgotten: Lives,
 }
@@ -84,8 +84,8 @@ impl RedisStore {
             let Some(next) = self.next_entries(batch).await? else {
                 return Ok(Shipped::NotOurTurn);
             };
-            let Next { fence, read, changes, forgotten } = next;
-            if changes.is_empty() && read > 0 {
+            let Next { fence, more, changes, forgotten } = next;
+            if changes.is_empty() && more {
                 // One change of more entries than a batch has.
                 batch *= 4;
                 continue;
@@ -104,7 +104,7 @@ impl RedisStore {
             let events: Vec<Event> = archived.iter().flat_map(|entry| entry.events.iter().cloned()).collect();
             // Those who follow here need not wait until Redis has passed it on.
             self.waiters.tell(&news(&events));
-            let done = read < batch;
+            let done = !more;
             if !self.shipped(fence, &last, &archived, done).await? {
                 return Ok(Shipped::NotOurTurn);
             }
@@ -234,10 +234,10 @@ impl RedisStore {
         }
         let entries: RawEntries = redis::from_redis_value(next()).map_err(unreadable)?;
         let forgotten: HashMap<String, u64> = redis::from_redis_value(next()).map_err(unreadable)?;
-        let read = entries.len();
-        let changes = outbox::read(entries, read < batch);
+        let more = redis::from_redis_value::<u8>(next()).map_err(unreadable)? == 1;
+        let changes = outbox::read(entries, !more);
         let forgotten = forgotten.into_iter().filter_map(|(run, life)| Some((run.parse().ok()?, life)));
-        Ok(Some(Next { fence, read, changes, forgotten: forgotten.collect() }))
+        Ok(Some(Next { fence, more, changes, forgotten: forgotten.collect() }))
     }
 
     /// Takes entries out of the outbox. False if another process has taken over meanwhile: it ships the same once more,

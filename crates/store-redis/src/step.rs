@@ -1,18 +1,18 @@
 //! The hot path: one script call settles, releases and claims.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::Cmd;
 use switchyard_core::Hash;
 use switchyard_core::ir::NodeIx;
-use switchyard_core::run::{ClaimRef, Settled, Settlement, SkipReason, Task, TaskOutcome, WaitFor};
+use switchyard_core::run::{ClaimRef, Settled, Settlement, SkipReason, Task, TaskOutcome};
 use switchyard_core::yard::Want;
 use switchyard_store::StoreError;
 
 use crate::graphs::{Ending, Graph};
 use crate::moments::in_ms;
-use crate::rare::Touch;
 use crate::record::json;
 use crate::scripts;
 use crate::share::Part;
@@ -21,11 +21,24 @@ use crate::task::{Reply, unreadable};
 
 /// Settlements, and claims, of one call. All their events go into one entry of a stream.
 pub(crate) const AT_ONCE: usize = 200;
+/// Edges that the settlements of one call decide. A node with more is settled by the core, which need not do all of it
+/// in one call.
+pub(crate) const EDGES_AT_ONCE: usize = 1_000;
 /// Runs whose graph is remembered.
 const REMEMBERED_MAX: usize = 200_000;
 
+/// How long to wait for a run that a process has locked to decide about it as a whole.
+const LOCKED_FOR: Duration = Duration::from_millis(5);
+
 /// What a call of the script came to for one of those who share it.
-pub(crate) type Outcome = (String, Vec<Task>);
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// An answer for each settlement, up to the first that was not carried out.
+    pub(crate) letters: String,
+    pub(crate) tasks: Vec<Task>,
+    /// There may be tasks that the call did not come to look at.
+    pub(crate) looked_enough: bool,
+}
 
 impl RedisStore {
     /// Settles in order, then claims. What is not plain is carried out by the core, in its place in the order.
@@ -40,24 +53,29 @@ impl RedisStore {
             let rare = open.iter().take_while(|settlement| !self.is_plain(settlement)).count();
             if rare > 0 {
                 let rare: Vec<Settlement> = open.drain(..rare).collect();
-                answers.extend(self.settle_rarely(&rare).await?);
+                answers.extend(self.settle_rarely(rare).await?);
                 continue;
             }
-            let plain = open.iter().take(AT_ONCE).take_while(|settlement| self.is_plain(settlement)).count();
+            let plain = self.plain_together(&open);
             let last = plain == open.len();
             let max = if last { want.max.min(AT_ONCE) } else { 0 };
-            let part = Part::new(open.iter().take(plain).cloned().collect(), want, max);
-            let (letters, tasks) = self.shared_step(part).await?;
-            let left_to_core = letters.ends_with('r');
-            let settled = letters.trim_end_matches('r');
+            let settlements: Vec<Settlement> = open.iter().take(plain).cloned().collect();
+            let edges = settlements.iter().filter_map(|settlement| self.edges(settlement)).sum();
+            let part = Part::new(settlements, want, max, edges);
+            let Outcome { letters, tasks, looked_enough } = self.shared_step(part).await?;
+            let (left_to_core, locked) = (letters.ends_with('r'), letters.ends_with('l'));
+            let settled = letters.trim_end_matches(['r', 'l']);
             for letter in settled.chars() {
                 answers.push(read_answer(letter)?);
             }
             open.drain(..settled.len());
             if left_to_core {
-                let next: Vec<Settlement> = open.drain(..1).collect();
-                answers.extend(self.settle_rarely(&next).await?);
-            } else if last {
+                let alike = self.alike(&open);
+                let next: Vec<Settlement> = open.drain(..alike).collect();
+                answers.extend(self.settle_rarely(next).await?);
+            } else if locked {
+                tokio::time::sleep(LOCKED_FOR).await;
+            } else if last && !(looked_enough && tasks.is_empty() && max > 0) {
                 return Ok((answers, tasks));
             }
         }
@@ -72,7 +90,31 @@ impl RedisStore {
                 | TaskOutcome::HandedBack
                 | TaskOutcome::Cancelled
         );
-        kind && self.graph_of_claim(&settlement.claim).is_some()
+        kind && self.edges(settlement).is_some_and(|edges| edges <= EDGES_AT_ONCE)
+    }
+
+    /// How many of the first can go into one call.
+    fn plain_together(&self, open: &VecDeque<Settlement>) -> usize {
+        let mut edges = 0;
+        let fits = |(count, settlement): &(usize, &Settlement)| {
+            edges += self.edges(settlement).unwrap_or(0);
+            self.is_plain(settlement) && (*count == 0 || edges <= EDGES_AT_ONCE)
+        };
+        open.iter().take(AT_ONCE).enumerate().take_while(fits).count()
+    }
+
+    /// How many of the first are of runs on one graph: what the script leaves of one, it is likely to leave of all.
+    fn alike(&self, open: &VecDeque<Settlement>) -> usize {
+        let on = self.on.lock();
+        let definition = |settlement: &Settlement| on.get(&settlement.claim.run).copied();
+        let first = open.front().and_then(definition);
+        open.iter().take_while(|settlement| definition(settlement) == first).count().max(1)
+    }
+
+    /// How many edges it decides, if its graph is known.
+    pub(crate) fn edges(&self, settlement: &Settlement) -> Option<usize> {
+        let (graph, ix) = self.graph_of_claim(&settlement.claim)?;
+        Some(graph.ir.node(ix).dependents.len())
     }
 
     fn graph_of_claim(&self, claim: &ClaimRef) -> Option<(Arc<Graph>, NodeIx)> {
@@ -80,19 +122,6 @@ impl RedisStore {
         let graph = self.graphs.cached(definition)?;
         let ix = graph.ir.find(&claim.node)?;
         Some((graph, ix))
-    }
-
-    async fn settle_rarely(&self, settlements: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
-        let runs: BTreeSet<_> = settlements.iter().map(|settlement| settlement.claim.run).collect();
-        let plans = settlements.iter().filter_map(|settlement| match &settlement.outcome {
-            TaskOutcome::Waiting(WaitFor::Children(plan)) => Some(plan.definition),
-            _ => None,
-        });
-        let touch = Touch { runs, graphs: plans.collect(), ..Touch::default() };
-        self.decide(touch, |yard, now, out| {
-            settlements.iter().map(|settlement| yard.settle(settlement.clone(), now, out)).collect()
-        })
-        .await
     }
 
     /// One call for all of them. They want tasks of the same types, for the same worker.
@@ -103,7 +132,7 @@ impl RedisStore {
         let Some((call, may_end_a_run)) = self.step_call(parts)? else {
             return Ok(parts.iter().map(|_| Ok(Outcome::default())).collect());
         };
-        let (letters, found): (String, Vec<Vec<redis::Value>>) =
+        let (letters, found, looked_enough): (String, Vec<Vec<redis::Value>>, u8) =
             self.client.call(&scripts::STEP, &call).await?;
         if may_end_a_run {
             self.urgent.notify_one();
@@ -114,9 +143,9 @@ impl RedisStore {
         }
         // A caller that left something to the core comes back for its tasks.
         let outcome = |(letters, part): (&str, &Part)| {
-            let max = if letters.ends_with('r') { 0 } else { part.max.min(tasks.len()) };
+            let max = if letters.ends_with(['r', 'l']) { 0 } else { part.max.min(tasks.len()) };
             let tasks = tasks.drain(..max).collect::<Result<_, _>>()?;
-            Ok((letters.to_owned(), tasks))
+            Ok(Outcome { letters: letters.to_owned(), tasks, looked_enough: looked_enough == 1 })
         };
         Ok(letters.split(' ').zip(parts).map(outcome).collect())
     }

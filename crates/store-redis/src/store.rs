@@ -26,8 +26,11 @@ use crate::keys::Keys;
 use crate::listen::{Listener, Waiters};
 use crate::oversee::Overseer;
 use crate::patience::Patience;
-use crate::rare::Touch;
+use crate::rare::{Together, Touch};
 use crate::share::Share;
+
+/// How often a run is read again that changed meanwhile.
+const SNAPSHOT_LOOKS: u32 = 20;
 
 /// How long the texts of definitions are kept, from when a process first ran one.
 const DEFINITIONS_KEPT: Duration = Duration::from_secs(24 * 3600);
@@ -77,6 +80,8 @@ pub struct RedisStore {
     pub(crate) on: Mutex<HashMap<RunId, Hash>>,
     /// Steps that are on their way, or wait to be.
     pub(crate) share: Arc<Share>,
+    /// Settlements that wait for the core.
+    pub(crate) together: Together,
     /// Those of this process who want to change the same runs.
     pub(crate) turns: Turns<()>,
     /// One pass at a time ships from this process.
@@ -128,6 +133,7 @@ impl RedisStore {
             waiting_for_signals: Turns::default(),
             on: Mutex::new(HashMap::new()),
             share: Arc::default(),
+            together: Together::default(),
             turns: Turns::new(()),
             shipping: Turns::new(()),
             fence: AtomicU64::new(0),
@@ -302,14 +308,21 @@ impl HotStore for RedisStore {
     }
 
     async fn snapshot(&self, run: RunId) -> Result<Option<Run>, StoreError> {
-        match self.read_run(run).await? {
-            None => Ok(None),
-            Some(found) if found.record.has_ended() => {
-                self.catch_up().await?;
-                Ok(None)
+        for _ in 0..SNAPSHOT_LOOKS {
+            match self.read_run(run).await? {
+                None => return Ok(None),
+                Some(found) if found.record.has_ended() => {
+                    self.catch_up().await?;
+                    return Ok(None);
+                }
+                Some(found) => {
+                    if let Some(stored) = self.stored_whole(found).await? {
+                        return Ok(Some(stored.berth.run));
+                    }
+                }
             }
-            Some(found) => Ok(Some(self.stored(found).await?.berth.run)),
         }
+        Err(StoreError::unavailable(format!("{run} changes faster than it can be read; try again")))
     }
 
     fn follow(&self, run: RunId) -> watch::Receiver<Change> {

@@ -3,11 +3,11 @@
 use std::str::FromStr;
 
 use redis::{FromRedisValue, Value};
-use switchyard_core::run::{ClaimRef, Reading, Task, TimeLimit, Waiting};
+use switchyard_core::run::{ClaimRef, Reading, Task, TimeLimit};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
 use switchyard_store::StoreError;
 
-use crate::record::state_of;
+use crate::record::{Kept, state_of};
 use crate::scripts;
 use crate::store::RedisStore;
 
@@ -36,8 +36,9 @@ impl RedisStore {
         let lasts = graph.ir.node(ix).limit.or_default(self.limits.attempt_default);
         let limit = lasts.zip(limit_ends).map(|(lasts, ends)| TimeLimit { lasts, ends });
         let (input, trace) = (fields.payload()?, fields.json()?);
-        let children = match fields.json::<Waiting>()? {
-            Some(Waiting::Gathered(children)) => Some(children),
+        let children = match fields.json::<Kept>()? {
+            Some(Kept::Gathered(children)) => Some(children),
+            Some(Kept::Ended { count }) => Some(self.gathered(run, node, count).await?),
             _ => None,
         };
         let checkpoint = fields.json()?;

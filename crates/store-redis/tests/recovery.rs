@@ -7,11 +7,11 @@ use switchyard_archive::DataFolder;
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{
-    Accepted, ChildSpec, ChildrenPlan, ClaimRef, Concurrency, EventKind, Run, RunStatus, Settled, Settlement,
-    Task, TaskOutcome, WaitFor,
+    Accepted, ChildSpec, ChildrenPlan, ClaimRef, Concurrency, EventKind, Operation, Run, RunStatus, Settled,
+    Settlement, Task, TaskOutcome, WaitFor,
 };
-use switchyard_core::yard::{Acceptance, NewRun, Want};
-use switchyard_core::{Payload, RunId, Timestamp};
+use switchyard_core::yard::{Acceptance, Command, NewRun, Want};
+use switchyard_core::{Hash, OperationId, Payload, RunId, Timestamp};
 use switchyard_store::{Archive, HotStore, StoreError};
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::redis::Redis;
@@ -81,7 +81,11 @@ impl Scene {
 
     /// The task's node starts three children, so many at once.
     async fn wait_for_children(&mut self, task: &Task, concurrency: u32) -> Vec<RunId> {
-        let children: Vec<RunId> = (0..3).map(|_| self.fresh_run()).collect();
+        self.wait_for_many(task, 3, concurrency).await
+    }
+
+    async fn wait_for_many(&mut self, task: &Task, count: usize, concurrency: u32) -> Vec<RunId> {
+        let children: Vec<RunId> = (0..count).map(|_| self.fresh_run()).collect();
         let plan = ChildrenPlan {
             workflow: "child".into(),
             definition: self.irs[1].hash,
@@ -120,8 +124,9 @@ impl Scene {
     /// Works until nothing is left, and sees that every run ended as it should.
     async fn finish(&self, runs: &[RunId]) {
         loop {
+            let (fired, _) = self.store.fire_timers().await.expect("timers fire");
             let tasks = self.claim(50).await;
-            if tasks.is_empty() {
+            if tasks.is_empty() && fired == 0 {
                 break;
             }
             for task in &tasks {
@@ -213,6 +218,126 @@ async fn families_come_back_whole() {
     assert_eq!(scene.recover().await, 3, "the parent, and two children");
     let all: Vec<RunId> = children.into_iter().chain([run]).collect();
     scene.finish(&all).await;
+}
+
+/// A long list is started in batches. The next one comes although Redis has forgotten that it was to come.
+#[tokio::test]
+async fn a_long_list_comes_back_whole() {
+    let mut scene = Scene::new().await;
+    let run = scene.start().await;
+    let task = scene.claim(1).await.remove(0);
+    let children = scene.wait_for_many(&task, 1_300, u32::MAX).await;
+    scene.store.fire_timers().await.expect("timers fire");
+    for task in scene.claim(100).await {
+        scene.succeed(&task).await;
+    }
+    scene.store.archived().await.expect("archived");
+    scene.cli(&["FLUSHALL"]);
+    assert_eq!(scene.recover().await, 901, "the parent, and those of its 1,000 children that have not ended");
+    let all: Vec<RunId> = children.into_iter().chain([run]).collect();
+    scene.finish(&all).await;
+    assert_eq!(scene.cli(&["KEYS", "children:*"]), "array([])");
+}
+
+/// Children beyond the first 200 are cancelled by commands of their own, after the one that stopped their parent.
+#[tokio::test]
+async fn children_are_cancelled_although_redis_forgot_that_they_were_to_be() {
+    let mut scene = Scene::new().await;
+    let run = scene.start().await;
+    let task = scene.claim(1).await.remove(0);
+    let children = scene.wait_for_many(&task, 450, u32::MAX).await;
+    let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: false, now: false };
+    let operation = Operation { id: OperationId::drawn(1), command: Hash::of(b"cancel") };
+    scene.store.command(run, operation, cancel).await.expect("cancelled");
+    scene.store.archived().await.expect("archived");
+    assert_eq!(scene.cli(&["SCARD", "wf.cancels"]), "int(250)");
+    scene.cli(&["FLUSHALL"]);
+    assert_eq!(scene.recover().await, 251, "the parent, and those that were not told to stop");
+    scene.store.archived().await.expect("archived");
+    for run in children.iter().chain([&run]) {
+        let record = scene.archive.run(*run).await.expect("answered").expect("archived");
+        assert_eq!(record.status, RunStatus::Cancelled, "{run}");
+    }
+    assert_eq!(scene.store.size().await.expect("answered").runs, 0);
+}
+
+/// Releases up to 0.1 kept all children of a node in one field.
+#[tokio::test]
+async fn children_are_read_as_earlier_releases_kept_them() {
+    let mut scene = Scene::new().await;
+    let run = scene.start().await;
+    let task = scene.claim(1).await.remove(0);
+    let children = scene.wait_for_children(&task, 2).await;
+    let specs: Vec<String> =
+        children.iter().map(|child| format!(r#"{{"run":"{child}","input":{{"json":null}}}}"#)).collect();
+    let wait = format!(
+        r#"{{"children":{{"plan":{{"workflow":"child","definition":"{}","children":[{}],"concurrency":2,
+        "stop_on_failure":true}},"results":[{{"end":null}},{{"end":null}},{{"end":null}}],
+        "started":2,"ended":0,"stopped":false}}}}"#,
+        scene.irs[1].hash,
+        specs.join(",")
+    );
+    scene.cli(&["DEL", &scene.store.keys().children(run, "n0")]);
+    scene.cli(&["HSET", &scene.store.keys().context(run), "n0:wait", &wait]);
+    let all: Vec<RunId> = children.into_iter().chain([run]).collect();
+    scene.finish(&all).await;
+}
+
+/// A process that dies after its commit leaves tokens that are still to be queued.
+#[tokio::test]
+async fn tokens_that_a_process_left_behind_are_queued() {
+    let mut scene = Scene::new().await;
+    let run = scene.start().await;
+    let generation =
+        scene.cli(&["HGET", &scene.store.keys().run(run), "gen"]).replace(|c: char| !c.is_ascii_digit(), "");
+    scene.cli(&["DEL", "wf.tasks.work", "wf.queued"]);
+    let member = format!("{run} {generation} 0000000000000001");
+    scene.cli(&["RPUSH", &scene.store.keys().ready_list(&member), "wf.tasks.work\nn0\n\n0\n1700000000000\n"]);
+    scene.cli(&["ZADD", "wf.ready", "1", &member]);
+    scene.store.reclaim().await.expect("answered");
+    scene.finish(&[run]).await;
+    assert_eq!(scene.cli(&["EXISTS", "wf.ready"]), "int(0)");
+}
+
+/// A decision about a large run takes longer than its steps: they wait for it, or it would never be written.
+#[tokio::test]
+async fn a_large_run_is_cancelled_while_it_is_busy() {
+    let mut scene = Scene::new().await;
+    let mut sketch = Sketch::new().node("root", &[]);
+    for i in 0..5_000 {
+        sketch = sketch.node(&format!("n{i}"), &["root"]);
+    }
+    scene.irs[0] = sketch.ir();
+    scene.store.learn(scene.irs[0].clone()).await.expect("learnt");
+    let run = scene.start().await;
+    let root = scene.claim(1).await.remove(0);
+    scene.succeed(&root).await;
+    let other = RedisStore::open(RedisSettings::new(scene.server.url()), scene.archive.clone()).await;
+    let other = other.expect("Redis answers");
+    let busy = tokio::spawn(async move {
+        let want = Want { worker: "x".into(), queues: ["work".into()].into(), max: 5, lease: None };
+        let (mut settlements, mut settled) = (Vec::new(), 0);
+        loop {
+            let (answers, tasks) = other.step(settlements, &want).await.expect("answered");
+            settled += answers.iter().filter(|answer| **answer == Settled::Applied).count();
+            if tasks.is_empty() {
+                return settled;
+            }
+            let claim = |task: Task| ClaimRef { run: task.run, node: task.node, claim: task.claim };
+            let outcome = TaskOutcome::Succeeded(Payload::null());
+            settlements = tasks
+                .into_iter()
+                .map(|task| Settlement { claim: claim(task), outcome: outcome.clone() })
+                .collect();
+        }
+    });
+    let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate: false, now: false };
+    let operation = Operation { id: OperationId::drawn(1), command: Hash::of(b"cancel") };
+    scene.store.command(run, operation, cancel).await.expect("cancelled");
+    assert!(busy.await.expect("no panic") < 5_000, "it was cancelled before all of it was done");
+    scene.store.archived().await.expect("archived");
+    let record = scene.archive.run(run).await.expect("answered").expect("archived");
+    assert_eq!(record.status, RunStatus::Cancelled);
 }
 
 /// The process that starts a run may remember a graph that Redis has lost. Others need it too.

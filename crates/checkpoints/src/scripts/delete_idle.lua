@@ -5,5 +5,5 @@ local _, is_there, refused = open()
 if refused then return refused end
 if not is_there then return 0 end
 if tonumber(redis.call('HGET', META, 'at') or 0) > tonumber(ARGV[1]) then return 0 end
-redis.call('UNLINK', unpack(KEYS))
+each_chunk(KEYS, function(...) redis.call('UNLINK', ...) end)
 return 1

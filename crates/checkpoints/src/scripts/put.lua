@@ -7,12 +7,8 @@ if refused then return refused end
 
 local values = tonumber(ARGV[7])
 local first_empty = 8 + 2 * values
-for i = 8, first_empty - 1, 1000 do
-  redis.call('HSET', BLOBS, unpack(ARGV, i, math.min(i + 999, first_empty - 1)))
-end
-for i = first_empty, #ARGV, 1000 do
-  redis.call('HDEL', BLOBS, unpack(ARGV, i, math.min(i + 999, #ARGV)))
-end
+each_chunk(ARGV, function(...) redis.call('HSET', BLOBS, ...) end, 8, first_empty - 1)
+each_chunk(ARGV, function(...) redis.call('HDEL', BLOBS, ...) end, first_empty)
 
 local field = ARGV[3] .. ARGV[4]
 local before = redis.call('HGET', DATA, field)

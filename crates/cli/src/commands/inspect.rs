@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use switchyard_core::RunId;
-use switchyard_core::run::{NodeRun, Run};
+use switchyard_core::run::{NodeRun, Run, Waiting};
 use switchyard_runtime::{EngineError, History};
 use switchyard_store_redis::Shown;
 
@@ -104,6 +104,18 @@ fn node(node: &NodeRun) -> Value {
     json!({
         "state": node.state, "attempt": node.attempt, "claim": node.claim, "continues": node.continues,
         "deliveries": node.deliveries, "open": node.open_needs, "fired": node.fired,
-        "started": node.started_at, "completed": node.completed_at, "ended": node.ended_seq, "wait": node.wait,
+        "started": node.started_at, "completed": node.completed_at, "ended": node.ended_seq, "wait": node.wait.as_deref().map(wait),
     })
+}
+
+/// Of its children how many there are: a long list of them says little.
+fn wait(wait: &Waiting) -> Value {
+    match wait {
+        Waiting::Retry { until } => json!({ "retry": { "until": until } }),
+        Waiting::For(what) => json!({ "for": what }),
+        Waiting::Children(children) => json!({ "children": {
+            "count": children.count, "started": children.started, "ended": children.ended,
+        } }),
+        Waiting::Gathered(gathered) => json!({ "gathered": { "count": gathered.count } }),
+    }
 }

@@ -269,7 +269,7 @@ impl Run {
         node.wait = Some(Box::new(match on {
             WaitFor::Children(plan) => {
                 node.rounds += 1;
-                Waiting::Children(Children::new(plan.clone()))
+                Waiting::Children(Children::new(plan))
             }
             other => Waiting::For(other.clone()),
         }));
@@ -283,7 +283,7 @@ impl Run {
         node.wait = match node.wait.take().map(|wait| *wait) {
             Some(Waiting::Children(children)) => {
                 node.continues = true;
-                Some(Box::new(Waiting::Gathered(children.results)))
+                Some(Box::new(Waiting::Gathered(Gathered { count: children.count, ends: children.ends })))
             }
             _ => None,
         };

@@ -1,31 +1,192 @@
 //! Runs that a node starts and waits for: `map`, `loop`, `workflow`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::*;
 
-impl Run {
-    /// Starts as many of a waiting node's runs as it may have at once.
-    pub(super) fn start_children(&mut self, ix: NodeIx, now: Timestamp, out: &mut Changes) {
-        while let Some((index, run)) = self.next_child(ix) {
-            self.emit(EventKind::ChildStarted { node: self.id_of(ix), index, run }, now, out);
-        }
-        // A plan without children is complete as it is.
-        self.wake_if_gathered(ix, now, out);
+/// Children that one command starts at most. With more to start, a timer that is due at once starts the next: a
+/// command stays short however long its list is.
+pub const CHILDREN_AT_ONCE: u32 = 500;
+
+/// The runs a node has started and those it still will.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Children {
+    pub workflow: Arc<str>,
+    pub definition: Hash,
+    pub concurrency: u32,
+    pub stop_on_failure: bool,
+    pub timeout_at: Option<Timestamp>,
+    /// How many there are to be.
+    pub count: u32,
+    /// How many were started: they start in order.
+    pub started: u32,
+    pub ended: u32,
+    /// No further child starts.
+    pub stopped: bool,
+    /// What each is to be started with, by index.
+    pub specs: Lent<ChildSpec>,
+    /// What those came to that have ended, by index.
+    pub ends: Lent<ChildEnd>,
+}
+
+/// What the children of a node came to, once all of those that were started have ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gathered {
+    pub count: u32,
+    pub ends: Lent<ChildEnd>,
+}
+
+/// A child, as the worker sees it that looks at the results. One without an end was never started.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Child {
+    pub end: Option<ChildEnd>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChildEnd {
+    pub status: EndStatus,
+    pub output: Payload,
+    pub error: Option<RunError>,
+}
+
+/// Values by index: all of them, or those that a store lends which keeps them elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lent<T> {
+    values: BTreeMap<u32, T>,
+    /// Which were looked up. `None` if all were.
+    looked_up: Option<BTreeSet<u32>>,
+}
+
+/// A store has to lend more, and let the command be decided anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wanted {
+    /// What a child came to, if it has ended.
+    End(u32),
+    /// What the children from this one on are to be started with.
+    SpecsFrom(u32),
+    Everything,
+}
+
+impl<T> Lent<T> {
+    pub fn whole(values: impl IntoIterator<Item = (u32, T)>) -> Self {
+        Self { values: values.into_iter().collect(), looked_up: None }
     }
 
-    fn next_child(&self, ix: NodeIx) -> Option<(u32, RunId)> {
+    /// What was found of those that were looked up.
+    pub fn part(looked_up: BTreeSet<u32>, values: impl IntoIterator<Item = (u32, T)>) -> Self {
+        Self { values: values.into_iter().collect(), looked_up: Some(looked_up) }
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.looked_up.is_none()
+    }
+
+    /// What is here, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.values.iter().map(|(index, value)| (*index, value))
+    }
+
+    pub fn get(&self, index: u32) -> Option<&T> {
+        self.values.get(&index)
+    }
+
+    fn knows(&self, index: u32) -> bool {
+        self.looked_up.as_ref().is_none_or(|known| known.contains(&index)) || self.values.contains_key(&index)
+    }
+}
+
+impl Children {
+    pub(super) fn new(plan: &ChildrenPlan) -> Self {
+        Self {
+            workflow: plan.workflow.clone(),
+            definition: plan.definition,
+            concurrency: plan.concurrency,
+            stop_on_failure: plan.stop_on_failure,
+            timeout_at: plan.timeout_at,
+            count: plan.children.len() as u32,
+            started: 0,
+            ended: 0,
+            stopped: false,
+            specs: Lent::whole((0..).zip(plan.children.iter().cloned())),
+            ends: Lent::whole([]),
+        }
+    }
+
+    /// How many more may be started now.
+    pub fn room(&self) -> u32 {
+        let under_way = self.started - self.ended;
+        match self.stopped {
+            true => 0,
+            false => (self.count - self.started).min(self.concurrency.max(1).saturating_sub(under_way)),
+        }
+    }
+
+    fn all_ended(&self) -> bool {
+        self.started == self.ended && (self.stopped || self.started == self.count)
+    }
+
+    /// Those that were started and have not ended.
+    fn under_way(&self) -> impl Iterator<Item = RunId> {
+        self.specs
+            .iter()
+            .take_while(|(index, _)| *index < self.started)
+            .filter(|(index, _)| self.ends.get(*index).is_none())
+            .map(|(_, spec)| spec.run)
+    }
+}
+
+impl Gathered {
+    pub fn children(&self) -> Vec<Child> {
+        (0..self.count).map(|index| Child { end: self.ends.get(index).cloned() }).collect()
+    }
+}
+
+impl Run {
+    fn children(&self, ix: NodeIx) -> Option<&Children> {
         match self.node(ix).wait.as_deref() {
-            Some(Waiting::Children(children)) if children.may_start() => {
-                Some((children.started, children.plan.children[children.started as usize].run))
-            }
+            Some(Waiting::Children(children)) => Some(children),
             _ => None,
         }
     }
 
+    fn children_mut(&mut self, ix: NodeIx) -> Option<&mut Children> {
+        match self.node_mut(ix).wait.as_deref_mut() {
+            Some(Waiting::Children(children)) => Some(children),
+            _ => None,
+        }
+    }
+
+    /// Starts as many of a waiting node's runs as it may have at once, a batch of them at most.
+    pub(super) fn start_children(&mut self, ix: NodeIx, now: Timestamp, out: &mut Changes) {
+        for _ in 0..CHILDREN_AT_ONCE {
+            let Some((index, run)) = self.next_child(ix, out) else { break };
+            self.emit(EventKind::ChildStarted { node: self.id_of(ix), index, run }, now, out);
+        }
+        out.effects.extend(self.next_batch(ix));
+        // A plan without children is complete as it is.
+        self.wake_if_gathered(ix, now, out);
+    }
+
+    fn next_child(&self, ix: NodeIx, out: &mut Changes) -> Option<(u32, RunId)> {
+        let children = self.children(ix).filter(|children| children.room() > 0)?;
+        let index = children.started;
+        if !children.specs.knows(index) {
+            out.effects.push(Effect::NotLent { node: ix, wanted: Wanted::SpecsFrom(index) });
+        }
+        Some((index, children.specs.get(index)?.run))
+    }
+
+    /// The timer that starts the next batch, while there is one.
+    pub(super) fn next_batch(&self, ix: NodeIx) -> Option<Effect> {
+        let node = self.node(ix);
+        self.children(ix).filter(|children| children.room() > 0)?;
+        // A moment that has passed, and the same one each time.
+        let at = node.started_at.unwrap_or(self.accepted_at);
+        Some(Effect::Timer { at, node: ix, claim: node.claim })
+    }
+
     fn wake_if_gathered(&mut self, ix: NodeIx, now: Timestamp, out: &mut Changes) {
-        let gathered = match self.node(ix).wait.as_deref() {
-            Some(Waiting::Children(children)) => children.all_ended(),
-            _ => false,
-        };
+        let gathered = self.children(ix).is_some_and(Children::all_ended);
         if !gathered || self.node(ix).state != NodeState::Waiting {
             return;
         }
@@ -40,31 +201,28 @@ impl Run {
     /// A run that a node of this one started has ended. A second report changes nothing.
     pub fn child_ended(&mut self, link: &ParentLink, end: ChildEnd, now: Timestamp, out: &mut Changes) {
         let Some(ix) = self.ir.find(&link.node) else { return };
-        if !self.awaits_child(ix, link.index) {
+        if !self.awaits_child(ix, link.index, out) {
             return;
         }
+        // While a batch is to come, this child leaves its room to that.
+        let batch_comes = self.children(ix).is_some_and(|children| children.room() > 0);
         let ChildEnd { status, output, error } = end;
         let node = self.id_of(ix);
         self.emit(EventKind::ChildEnded { node, index: link.index, status, output, error }, now, out);
-        self.start_children(ix, now, out);
+        if batch_comes {
+            self.wake_if_gathered(ix, now, out);
+        } else {
+            self.start_children(ix, now, out);
+        }
         self.conclude(now, out);
     }
 
-    fn awaits_child(&self, ix: NodeIx, index: u32) -> bool {
-        match self.node(ix).wait.as_deref() {
-            Some(Waiting::Children(children)) => {
-                index < children.started
-                    && children.results.get(index as usize).is_some_and(|child| child.end.is_none())
-            }
-            _ => false,
+    fn awaits_child(&self, ix: NodeIx, index: u32, out: &mut Changes) -> bool {
+        let Some(children) = self.children(ix) else { return false };
+        if !children.ends.knows(index) {
+            out.effects.push(Effect::NotLent { node: ix, wanted: Wanted::End(index) });
         }
-    }
-
-    fn children_mut(&mut self, ix: NodeIx) -> Option<&mut Children> {
-        match self.node_mut(ix).wait.as_deref_mut() {
-            Some(Waiting::Children(children)) => Some(children),
-            _ => None,
-        }
+        index < children.started && children.ends.get(index).is_none()
     }
 
     pub(super) fn on_child_started(
@@ -76,17 +234,18 @@ impl Run {
     ) -> bool {
         let parent = ParentLink { run: self.id, node: self.id_of(ix), index, depth: self.depth() + 1 };
         let Some(children) = self.children_mut(ix) else { return false };
-        if children.started != index || children.plan.children.get(index as usize).is_none() {
+        let Some(spec) = children.specs.get(index) else { return false };
+        if children.started != index {
             return false;
         }
-        children.started += 1;
         effects.push(Effect::StartChild {
             child,
-            workflow: children.plan.workflow.clone(),
-            definition: children.plan.definition,
-            input: children.plan.children[index as usize].input.clone(),
+            workflow: children.workflow.clone(),
+            definition: children.definition,
+            input: spec.input.clone(),
             parent,
         });
+        children.started += 1;
         true
     }
 
@@ -98,11 +257,13 @@ impl Run {
         effects: &mut Vec<Effect>,
     ) -> bool {
         let Some(children) = self.children_mut(ix) else { return false };
-        let Some(child) = children.results.get_mut(index as usize) else { return false };
+        if index >= children.count {
+            return false;
+        }
         let failed = end.status != EndStatus::Succeeded;
-        child.end = Some(end);
+        children.ends.values.insert(index, end);
         children.ended += 1;
-        let stop = failed && children.plan.stop_on_failure;
+        let stop = failed && children.stop_on_failure;
         if stop {
             self.stop_children(ix, effects);
         }
@@ -122,10 +283,24 @@ impl Run {
 
     /// Asks for the end of every run that a node has started and that is under way.
     pub(super) fn children_to_cancel(&self, ix: NodeIx, stop_by: Option<Timestamp>) -> Vec<Effect> {
-        let compensate = self.closing.as_ref().is_none_or(|closing| closing.compensate);
-        let Some(Waiting::Children(children)) = self.node(ix).wait.as_deref() else { return Vec::new() };
-        let under_way = children.plan.children[..children.started as usize].iter().zip(&children.results);
-        let open = under_way.filter(|(_, child)| child.end.is_none());
-        open.map(|(spec, _)| Effect::CancelChild { child: spec.run, compensate, stop_by }).collect()
+        let compensate = self.compensates_children();
+        let under_way = self.children(ix).filter(|children| children.started > children.ended);
+        let Some(children) = under_way else { return Vec::new() };
+        if !children.specs.is_whole() || !children.ends.is_whole() {
+            return vec![Effect::NotLent { node: ix, wanted: Wanted::Everything }];
+        }
+        children.under_way().map(|child| Effect::CancelChild { child, compensate, stop_by }).collect()
+    }
+
+    /// Whether a child of it is to be cancelled, and if so, whether to compensate it and by when it has to stop. A store
+    /// may cancel children later than their parent was told to stop; of one that was lost in between, they have to be
+    /// told once more.
+    pub(crate) fn cancels_child(&self, link: &ParentLink) -> Option<(bool, Option<Timestamp>)> {
+        let stopped = self.ir.find(&link.node).and_then(|ix| self.children(ix)).is_some_and(|c| c.stopped);
+        stopped.then(|| (self.compensates_children(), self.stop_by()))
+    }
+
+    fn compensates_children(&self) -> bool {
+        self.closing.as_ref().is_none_or(|closing| closing.compensate)
     }
 }

@@ -85,6 +85,11 @@ impl Run {
             worker: worker.clone(),
         };
         self.emit(started, now, out);
+        if let Some(Waiting::Gathered(gathered)) = self.node(ix).wait.as_deref()
+            && !gathered.ends.is_whole()
+        {
+            out.effects.push(Effect::NotLent { node: ix, wanted: Wanted::Everything });
+        }
         Some(self.task(ix, now))
     }
 
@@ -97,7 +102,7 @@ impl Run {
     fn task(&self, ix: NodeIx, now: Timestamp) -> Task {
         let (node, spec) = (self.node(ix), self.ir.node(ix));
         let children = match node.wait.as_deref() {
-            Some(Waiting::Gathered(children)) => Some(children.clone()),
+            Some(Waiting::Gathered(gathered)) => Some(gathered.children()),
             _ => None,
         };
         Task {

@@ -38,9 +38,10 @@ use crate::ir::{Ir, NodeIx};
 use crate::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 
 pub use apply::Damaged;
+pub use children::{CHILDREN_AT_ONCE, Child, ChildEnd, Children, Gathered, Lent, Wanted};
 pub use claim::{Reading, Task, TimeLimit};
 pub use event::*;
-pub use node::{Child, ChildEnd, Children, NodeRun, NodeState, Transition, Waiting};
+pub use node::{NodeRun, NodeState, Transition, Waiting};
 pub use progress::{CHUNKS_MAX, Progress, Said};
 pub use refusal::Refusal;
 pub use settle::{ClaimRef, Outcome as TaskOutcome, Settled, Settlement};
@@ -241,6 +242,11 @@ pub enum Effect {
     },
     /// Claims were ended by the run itself, and not by their holders.
     ClaimsEnded,
+    /// A store that keeps the children of this node elsewhere has to lend more of them: what was decided is void.
+    NotLent {
+        node: NodeIx,
+        wanted: Wanted,
+    },
     /// Tokens and timers handed out before are void; [`Run::standing_effects`] has the valid ones.
     Rewired,
     Ended,
@@ -352,7 +358,10 @@ impl Run {
             let node = self.node(ix);
             match node.state {
                 NodeState::Ready if self.hands_out() => effects.push(Effect::Ready(ix)),
-                NodeState::Waiting => self.effects_of_waiting(ix, &mut effects),
+                NodeState::Waiting => {
+                    self.effects_of_waiting(ix, &mut effects);
+                    effects.extend(self.next_batch(ix));
+                }
                 _ => {}
             }
         }
@@ -368,7 +377,7 @@ impl Run {
                 effects.push(Effect::ApprovalOpened { approval: request.approval.clone() });
                 request.timeout_at
             }
-            Some(Waiting::Children(children)) => children.plan.timeout_at,
+            Some(Waiting::Children(children)) => children.timeout_at,
             Some(Waiting::For(WaitFor::Children(_)) | Waiting::Gathered(_)) | None => None,
         };
         effects.extend(at.map(|at| Effect::Timer { at, node: ix, claim: node.claim }));

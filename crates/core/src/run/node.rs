@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{ChildrenPlan, EndStatus, WaitFor};
+use super::children::{Children, Gathered};
+use super::event::WaitFor;
 use super::progress::Said;
-use crate::error::RunError;
 use crate::{NodeError, Payload, Timestamp};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -137,8 +137,7 @@ pub struct NodeRun {
 }
 
 /// What a waiting node remembers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Waiting {
     /// For its next attempt.
     Retry {
@@ -147,48 +146,7 @@ pub enum Waiting {
     For(WaitFor),
     Children(Children),
     /// Its children have all ended; their results are here until a worker has looked at them.
-    Gathered(Vec<Child>),
-}
-
-/// The runs a node has started and those it still will.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Children {
-    pub plan: Box<ChildrenPlan>,
-    pub results: Vec<Child>,
-    /// How many were started: they start in order.
-    pub started: u32,
-    pub ended: u32,
-    /// No further child starts.
-    pub stopped: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Child {
-    pub end: Option<ChildEnd>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChildEnd {
-    pub status: EndStatus,
-    pub output: Payload,
-    pub error: Option<RunError>,
-}
-
-impl Children {
-    pub(super) fn new(plan: Box<ChildrenPlan>) -> Self {
-        let results = vec![Child::default(); plan.children.len()];
-        Self { plan, results, started: 0, ended: 0, stopped: false }
-    }
-
-    pub(super) fn may_start(&self) -> bool {
-        !self.stopped
-            && (self.started as usize) < self.plan.children.len()
-            && self.started - self.ended < self.plan.concurrency.max(1)
-    }
-
-    pub(super) fn all_ended(&self) -> bool {
-        self.started == self.ended && (self.stopped || self.started as usize == self.plan.children.len())
-    }
+    Gathered(Gathered),
 }
 
 impl NodeRun {

@@ -11,6 +11,17 @@ impl Run {
             return;
         }
         let Some(wait) = node.wait.as_deref() else { return };
+        if let Waiting::Children(children) = wait {
+            match children.timeout_at {
+                Some(at) if at <= now => {
+                    let error =
+                        NodeError::permanent("timeout", "the runs that it started did not end in time");
+                    self.fail_node(ix, error, now, out);
+                }
+                _ => self.start_children(ix, now, out),
+            }
+            return self.conclude(now, out);
+        }
         match wait.clone() {
             Waiting::Retry { until } if until <= now => {
                 self.emit(EventKind::NodeWoken { node: self.id_of(ix) }, now, out);
@@ -28,10 +39,6 @@ impl Run {
             }
             Waiting::For(WaitFor::Approval(request)) if request.timeout_at.is_some_and(|at| at <= now) => {
                 self.time_out_approval(ix, &request, now, out);
-            }
-            Waiting::Children(children) if children.plan.timeout_at.is_some_and(|at| at <= now) => {
-                let error = NodeError::permanent("timeout", "the runs that it started did not end in time");
-                self.fail_node(ix, error, now, out);
             }
             _ => return,
         }

@@ -27,7 +27,7 @@ pub use accept::{Acceptance, NewRun};
 pub use claim::{Taker, Want, takes};
 pub use command::{Applied, Command};
 pub use lease::{Lease, Standing};
-pub use part::{Berth, GateState, GivenBack, PlayRecord, QueuedToken};
+pub use part::{Berth, ChildToCancel, GateState, GivenBack, PlayRecord, QueuedToken};
 pub use queue::{Lane, PRIORITIES, QueueDepth, band};
 pub use timer::TimerKey;
 
@@ -226,17 +226,28 @@ impl Yard {
                 return self.start_child(child, accepted, now).into_iter().collect();
             }
             Effect::CancelChild { child, compensate, stop_by } => {
-                let stop_by = stop_by.unwrap_or_else(|| self.stop_by(now));
-                return self
-                    .changing(child, |run, changes| {
-                        run.cancel_with_parent(compensate, stop_by, now, changes);
-                    })
-                    .into_iter()
-                    .collect();
+                let to_cancel = ChildToCancel { child, compensate, stop_by };
+                if !self.leaves_for_later(to_cancel) {
+                    return self.cancel_one(to_cancel, now).into_iter().collect();
+                }
             }
+            Effect::NotLent { node, wanted } => self.note_lacking(id, node, wanted),
             Effect::Ended => return self.retire(id, now),
         }
         Vec::new()
+    }
+
+    /// Cancels a child whose parent was told to stop.
+    pub fn cancel_child(&mut self, to_cancel: ChildToCancel, now: Timestamp, out: &mut Vec<Event>) {
+        if let Some((child, changes)) = self.cancel_one(to_cancel, now) {
+            self.carry_out(child, changes, now, out);
+        }
+    }
+
+    fn cancel_one(&mut self, to_cancel: ChildToCancel, now: Timestamp) -> Option<(RunId, Changes)> {
+        let ChildToCancel { child, compensate, stop_by } = to_cancel;
+        let stop_by = stop_by.unwrap_or_else(|| self.stop_by(now));
+        self.changing(child, |run, changes| run.cancel_with_parent(compensate, stop_by, now, changes))
     }
 
     fn changing(

@@ -11,13 +11,30 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::*;
+use crate::run::Wanted;
 
 /// What a yard that holds only some of the runs knows about the others.
 #[derive(Debug, Default)]
 pub(super) struct Partial {
     absent: HashSet<RunId>,
     missing: BTreeSet<RunId>,
+    lacking: BTreeSet<(RunId, Arc<str>, Wanted)>,
+    cancelled: usize,
+    to_cancel: Vec<ChildToCancel>,
 }
+
+/// A child whose parent was told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildToCancel {
+    pub child: RunId,
+    pub compensate: bool,
+    /// The parent's, if the parent is being closed as well.
+    pub stop_by: Option<Timestamp>,
+}
+
+/// Children that a partial yard cancels together with their parent. The others are given back, to be cancelled in
+/// commands of their own.
+const CANCELLED_AT_ONCE: usize = 200;
 
 /// A run with everything that is kept about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +84,8 @@ pub struct GivenBack {
     /// In the order in which they were queued, within each queue and band.
     pub tokens: Vec<QueuedToken>,
     pub approvals: HashMap<ApprovalId, RunId>,
+    /// Those that are to be cancelled by [`Yard::cancel_child`].
+    pub to_cancel: Vec<ChildToCancel>,
 }
 
 impl Yard {
@@ -112,6 +131,29 @@ impl Yard {
         self.partial.iter().flat_map(|partial| partial.missing.iter().copied()).collect()
     }
 
+    /// Children of lent runs that were needed and not lent, by run and node: what was decided without them is void.
+    pub fn lacking(&self) -> impl Iterator<Item = &(RunId, Arc<str>, Wanted)> {
+        self.partial.iter().flat_map(|partial| &partial.lacking)
+    }
+
+    pub(super) fn note_lacking(&mut self, id: RunId, node: NodeIx, wanted: Wanted) {
+        let name = self.runs.get(&id).map(|slot| slot.run.ir.node(node).id.clone());
+        if let (Some(partial), Some(name)) = (&mut self.partial, name) {
+            partial.lacking.insert((id, name, wanted));
+        }
+    }
+
+    /// Whether a child is left to be cancelled by a command of its own.
+    pub(super) fn leaves_for_later(&mut self, to_cancel: ChildToCancel) -> bool {
+        let Some(partial) = &mut self.partial else { return false };
+        partial.cancelled += 1;
+        let later = partial.cancelled > CANCELLED_AT_ONCE;
+        if later {
+            partial.to_cancel.push(to_cancel);
+        }
+        later
+    }
+
     /// How many of those who wait for a key are still lent.
     pub fn waiting_for(&self, key: &str) -> usize {
         self.gates.get(key).map_or(0, |gate| gate.line.len())
@@ -146,7 +188,8 @@ impl Yard {
             }
         }
         let berths = self.runs.into_iter().map(|(id, slot)| (id, slot.into())).collect();
-        GivenBack { berths, tokens, approvals: self.approvals }
+        let to_cancel = self.partial.map(|partial| partial.to_cancel).unwrap_or_default();
+        GivenBack { berths, tokens, approvals: self.approvals, to_cancel }
     }
 }
 

@@ -14,6 +14,9 @@ impl Yard {
         for &id in &placed {
             self.void_claims(id, now, out);
         }
+        for &id in &placed {
+            self.cancel_if_stopped(id, now, out);
+        }
         self.open_gates(now, out);
     }
 
@@ -40,6 +43,16 @@ impl Yard {
             self.act(id, now, out, |run, changes| {
                 run.reclaim(ix, claim, ReleaseReason::Restart, max, now, changes)
             });
+        }
+    }
+
+    /// A child whose parent was told to stop. Being cancelled twice does no harm.
+    fn cancel_if_stopped(&mut self, id: RunId, now: Timestamp, out: &mut Vec<Event>) {
+        let Some(link) = self.run(id).and_then(|run| run.accepted.parent.clone()) else { return };
+        self.note_missing(link.run);
+        let cancels = self.run(link.run).and_then(|parent| parent.cancels_child(&link));
+        if let Some((compensate, stop_by)) = cancels {
+            self.cancel_child(ChildToCancel { child: id, compensate, stop_by }, now, out);
         }
     }
 

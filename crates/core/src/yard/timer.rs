@@ -20,11 +20,16 @@ impl Yard {
         self.timers.first().map(|(at, _, _)| *at)
     }
 
-    /// Fires everything that is due, and says how much that was.
+    /// Fires everything that is due, and says how much that was. What is set meanwhile and due at once is left to the
+    /// next call.
     pub fn fire_due(&mut self, now: Timestamp, out: &mut Vec<Event>) -> usize {
+        let due: Vec<_> = self.timers.iter().take_while(|(at, _, _)| *at <= now).copied().collect();
         let mut fired = 0;
-        while let Some(&(at, id, key)) = self.timers.first().filter(|(at, _, _)| *at <= now) {
-            self.timers.pop_first();
+        for (at, id, key) in due {
+            // An earlier one may have ended its run.
+            if !self.timers.remove(&(at, id, key)) {
+                continue;
+            }
             if let Some(slot) = self.runs.get_mut(&id) {
                 slot.timers.remove(&(at, key));
             }

@@ -97,7 +97,7 @@ nodes:
         let Some(switchyard_core::run::Waiting::Children(children)) = state.node(each).wait.as_deref() else {
             panic!("{:?}", state.node(each))
         };
-        let next = children.plan.children[children.ended as usize].run;
+        let next = children.specs.get(children.ended).unwrap().run;
         yard.engine().signal(next, &ids::operation_id(), "go", &json!(null)).await.unwrap();
         yard.end(next).await;
         yard = yard.reopen().await;

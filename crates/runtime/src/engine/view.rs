@@ -135,11 +135,7 @@ fn waiting_for(node: &NodeRun) -> Option<String> {
         },
         Waiting::For(WaitFor::Signal { name, .. }) => format!("signal `{name}`"),
         Waiting::Children(children) => {
-            format!(
-                "{} of {} runs",
-                children.plan.children.len() as u32 - children.ended,
-                children.plan.children.len()
-            )
+            format!("{} of {} runs", children.count - children.ended, children.count)
         }
         Waiting::For(WaitFor::Children(_)) | Waiting::Gathered(_) => "runs of its own".to_owned(),
     })

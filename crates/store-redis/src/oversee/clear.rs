@@ -114,10 +114,12 @@ impl Overseer {
 
 /// The counterpart of `keys.rs`: a test removes everything that a used Redis has.
 fn whose(name: &str) -> Whose {
-    const FIXED: [&str; 15] = [
+    const FIXED: [&str; 17] = [
         "wf.graphs",
         "wf.runs",
+        "wf.cancels",
         "wf.queued",
+        "wf.ready",
         "wf.outbox",
         "wf.timers",
         "wf.leases",
@@ -138,10 +140,11 @@ fn whose(name: &str) -> Whose {
     if begins("completion_signals:processing:").or(begins("lock:turn:")).is_some() {
         return Whose::Ours;
     }
-    if let Some(run) = begins("run:").or(begins("dag:")).or(begins("context:")) {
+    if let Some(run) = begins("run:") {
         return if is_run(run) { Whose::Ours } else { Whose::NotOurs };
     }
-    if let Some(run) = begins("task:").and_then(|rest| rest.split(':').next()) {
+    let of_runs = ["dag:", "context:", "children:", "ready:", "task:"].iter().find_map(|begin| begins(begin));
+    if let Some(run) = of_runs.and_then(|rest| rest.split(':').next()) {
         return if is_run(run) { Whose::Ours } else { Whose::NotOurs };
     }
     if let Some(hash) = begins("ir:").or(begins("definition:")) {
@@ -187,6 +190,7 @@ mod tests {
         }
         assert_eq!(whose("lock:outbox:ship:fence"), Whose::NotOurs, "its number never comes twice");
         assert_eq!(whose("run:run_01h455vb4pex5vsknk084sn02q"), Whose::Ours);
+        assert_eq!(whose("children:run_01h455vb4pex5vsknk084sn02q:each:staged:7"), Whose::Ours);
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{WaitFor, Waiting};
+use switchyard_core::run::WaitFor;
 use switchyard_core::yard::band;
 use switchyard_core::{Hash, RunId};
 use switchyard_store::StoreError;
 
 use super::{Overseer, unreadable};
 use crate::keys::GROUP;
-use crate::record::{ENTRY, WORDS, state_of};
+use crate::record::{ENTRY, Kept, WORDS, state_of};
 
 type Fields = BTreeMap<String, String>;
 
@@ -32,9 +32,10 @@ pub struct Shown {
 }
 
 /// What the letters of `flags` stand for.
-const FLAGS: [(char, &str); 6] = [
+const FLAGS: [(char, &str); 7] = [
     ('c', "cap on parallelism"),
     ('k', "concurrency key"),
+    ('l', "locked while it is read in pieces"),
     ('m', "paused, asks people, retried, or below another run"),
     ('p', "has a parent"),
     ('s', "asks what runs to stop"),
@@ -115,8 +116,8 @@ impl Overseer {
 
     async fn approvals(&self, context: &Fields, shown: &mut Vec<Shown>) -> Result<(), StoreError> {
         let waits = context.iter().filter(|(field, _)| field.ends_with(":wait"));
-        for wait in waits.filter_map(|(_, text)| serde_json::from_str::<Waiting>(text).ok()) {
-            if let Waiting::For(WaitFor::Approval(request)) = wait {
+        for wait in waits.filter_map(|(_, text)| serde_json::from_str::<Kept>(text).ok()) {
+            if let Kept::For(WaitFor::Approval(request)) = wait {
                 let key = self.keys.approval(&request.approval);
                 let fields = self.fields(&key).await?;
                 shown.extend(self.hash(key, fields.iter().map(plain_field).collect()).await?);

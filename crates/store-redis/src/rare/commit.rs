@@ -6,14 +6,20 @@ use std::sync::Arc;
 use switchyard_core::ir::Ir;
 use switchyard_store::StoreError;
 
+use crate::keys::Keys;
+use crate::record::Fields;
 use crate::scripts;
 use crate::store::RedisStore;
 
 /// A command, word by word.
 pub(crate) type Words = Vec<String>;
 
-/// More words than this do not fit on the stack of a script.
+/// More words than this do not fit on the stack of a script: `CHUNK` in `includes/chunks.lua`.
 pub(super) const WORDS_MAX: usize = 4_000;
+/// How long a staged key lasts whose commit does not come.
+const STAGED_MS: &str = "60000";
+/// Commands that are sent together to stage a key.
+const STAGED_AT_ONCE: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Commit {
@@ -21,8 +27,31 @@ pub(super) struct Commit {
     /// happen to remember it.
     pub(super) graphs: Vec<Arc<Ir>>,
     pub(super) keys: BTreeSet<String>,
+    pub(super) staged: Vec<Staged>,
     pub(super) expected: Vec<[String; 3]>,
     pub(super) commands: Vec<Words>,
+    /// Lists of tokens that are to be queued after it, by their members of `wf.ready`.
+    pub(super) ready: Vec<String>,
+}
+
+/// A key that is too large to be written by a script without holding up everybody else. It is written beforehand, piece
+/// by piece, under a name that nothing reads; the commit puts it in place.
+#[derive(Debug)]
+pub(super) struct Staged {
+    name: String,
+    commands: Vec<Words>,
+}
+
+impl Staged {
+    pub(super) fn new(command: &str, name: String, words: &[String]) -> Self {
+        let write = |words: &[String]| {
+            let begin = [command.to_owned(), name.clone()];
+            begin.into_iter().chain(words.iter().cloned()).collect()
+        };
+        let mut commands: Vec<Words> = words.chunks(WORDS_MAX).map(write).collect();
+        commands.insert(1, ["PEXPIRE", &name, STAGED_MS].map(str::to_owned).into());
+        Self { name, commands }
+    }
 }
 
 impl Commit {
@@ -45,6 +74,19 @@ impl Commit {
             self.on(command, key, words.iter().cloned());
         }
     }
+
+    /// A hash becomes this, whatever it was.
+    pub(super) fn replace(&mut self, keys: &Keys, key: &str, fields: &Fields) {
+        self.on("UNLINK", key, []);
+        let words: Vec<String> = fields.iter().flat_map(|(field, value)| [field, value]).cloned().collect();
+        if words.len() <= WORDS_MAX {
+            return self.on_many("HSET", key, &words);
+        }
+        let name = keys.staged(key, rand::random());
+        self.staged.push(Staged::new("HSET", name.clone(), &words));
+        self.on("RENAME", &name, [key.to_owned()]);
+        self.on("PERSIST", key, []);
+    }
 }
 
 impl RedisStore {
@@ -54,8 +96,13 @@ impl RedisStore {
         if commit.commands.is_empty() {
             return Ok(true);
         }
+        for staged in &commit.staged {
+            self.stage(staged).await?;
+        }
         let mut args = vec![self.keys.begin().to_owned(), self.time(), commit.graphs.len().to_string()];
         args.extend(commit.graphs.iter().map(|ir| ir.hash.hex()));
+        args.push(commit.staged.len().to_string());
+        args.extend(commit.staged.into_iter().map(|staged| staged.name));
         args.push(commit.expected.len().to_string());
         args.extend(commit.expected.into_iter().flatten());
         args.push(commit.commands.len().to_string());
@@ -74,7 +121,20 @@ impl RedisStore {
         let written = answer == "written";
         if written {
             self.urgent.notify_one();
+            self.queue_all(&commit.ready).await;
         }
         Ok(written)
+    }
+
+    async fn stage(&self, staged: &Staged) -> Result<(), StoreError> {
+        for commands in staged.commands.chunks(STAGED_AT_ONCE) {
+            let mut pipe = redis::pipe();
+            for words in commands {
+                pipe.cmd(&words[0]).arg(&words[1..]).ignore();
+            }
+            // Nothing reads a staged key before the commit: nothing has changed so far.
+            self.client.query_all::<()>(&pipe).await.map_err(StoreError::not_applied)?;
+        }
+        Ok(())
     }
 }

@@ -10,7 +10,8 @@ use switchyard_core::{Hash, OperationId, RunId, Timestamp};
 use switchyard_store::StoreError;
 
 use super::Touch;
-use crate::record::{Fields, Record, Stored};
+use super::lock::LARGE;
+use crate::record::{Record, Stored, kept};
 use crate::scripts;
 use crate::store::RedisStore;
 
@@ -20,7 +21,7 @@ pub(super) struct Loaded {
     /// Those that are under way.
     pub(super) runs: HashMap<RunId, Stored>,
     /// Those that have ended, or are to be replaced: what must still be there when they are.
-    pub(super) passed: HashMap<RunId, (String, String)>,
+    pub(super) passed: HashMap<RunId, Passed>,
     pub(super) gates: BTreeMap<Arc<str>, Gate>,
 }
 
@@ -32,11 +33,22 @@ pub(super) struct Gate {
     pub(super) state: GateState,
 }
 
+/// A run that has ended or is to be replaced.
+#[derive(Debug)]
+pub(super) struct Passed {
+    pub(super) seq: String,
+    pub(super) generation: String,
+    /// Those of its nodes that have a hash of children.
+    pub(super) with_children: Vec<String>,
+}
+
 /// A run as the script answers it.
 pub(crate) struct Found {
     pub(crate) id: RunId,
     pub(crate) record: Record,
-    leases: BTreeMap<String, Timestamp>,
+    pub(super) leases: BTreeMap<String, Timestamp>,
+    /// Its nodes were not read.
+    pub(super) is_large: bool,
 }
 
 /// What the script answered.
@@ -51,15 +63,41 @@ struct Reply {
 type GateReply = (String, String, String, String, u32, usize, Vec<(RunText, f64)>);
 type RunText = String;
 
+impl Found {
+    /// Whether it has to be read in pieces. Of one that has ended nothing more is read.
+    pub(super) fn is_to_be_locked(&self) -> bool {
+        self.is_large && !self.record.has_ended()
+    }
+}
+
 impl RedisStore {
-    pub(super) async fn load(&self, touch: &Touch, line_read: usize) -> Result<Loaded, StoreError> {
+    /// `None` if something changed while it was read.
+    pub(super) async fn load(
+        &self,
+        touch: &mut Touch,
+        line_read: usize,
+    ) -> Result<Option<Loaded>, StoreError> {
         let gates: Vec<String> = touch.gates.iter().map(ToString::to_string).collect();
         let ids: Vec<RunId> = touch.runs.iter().copied().collect();
         let Reply { now, found, gates, command } =
             self.read_runs(&ids, &gates, touch.operation.as_ref(), line_read).await?;
         let mut loaded = Loaded { now, ..Loaded::default() };
-        for found in found {
-            self.take(found, touch, &mut loaded).await?;
+        let large =
+            found.iter().filter(|found| found.is_to_be_locked() && !touch.locked.contains_key(&found.id));
+        let large: Vec<RunId> = large.map(|found| found.id).collect();
+        if !large.is_empty() {
+            for run in large {
+                touch.locked.insert(run, self.lock_run(run).await?);
+            }
+            return Ok(None);
+        }
+        for mut found in found {
+            if found.is_to_be_locked() {
+                self.read_large(&mut found).await?;
+            }
+            if !self.take(found, touch, &mut loaded).await? {
+                return Ok(None);
+            }
         }
         for gate in gates {
             let (key, gate) = read_gate(gate, &loaded.passed)?;
@@ -70,7 +108,7 @@ impl RedisStore {
         {
             Arc::make_mut(&mut stored.berth.run.operations).insert(id.clone(), command);
         }
-        Ok(loaded)
+        Ok(Some(loaded))
     }
 
     async fn read_runs(
@@ -82,7 +120,7 @@ impl RedisStore {
     ) -> Result<Reply, StoreError> {
         let keys: Vec<String> = ids.iter().map(|run| self.keys.run(*run)).collect();
         let mut args = vec![self.keys.begin().to_owned(), self.time(), line_read.to_string()];
-        args.push(ids.len().to_string());
+        args.extend([LARGE.to_string(), ids.len().to_string()]);
         args.extend(ids.iter().map(ToString::to_string));
         args.push(gates.len().to_string());
         args.extend_from_slice(gates);
@@ -100,18 +138,23 @@ impl RedisStore {
         })
     }
 
-    async fn take(&self, found: Found, touch: &Touch, loaded: &mut Loaded) -> Result<(), StoreError> {
-        let Found { id, record, leases } = found;
+    async fn take(&self, found: Found, touch: &Touch, loaded: &mut Loaded) -> Result<bool, StoreError> {
+        let Found { id, mut record, leases, .. } = found;
         let seq = record.run.get("seq").cloned().unwrap_or_default();
         let behind = touch.taken_up.get(&id).is_some_and(|taken_up| seq.parse().unwrap_or(0) < *taken_up);
         if record.has_ended() || behind {
             let generation = record.run.get("gen").cloned().unwrap_or_default();
-            loaded.passed.insert(id, (seq, generation));
-            return Ok(());
+            let with_children = kept(&record).filter(|(_, kept)| kept.children().is_some());
+            let with_children = with_children.map(|(node, _)| node.to_owned()).collect();
+            loaded.passed.insert(id, Passed { seq, generation, with_children });
+            return Ok(true);
+        }
+        if !self.read_children(id, &mut record, touch).await? {
+            return Ok(false);
         }
         let ir = self.graph_of(id, &record).await?;
         loaded.runs.insert(id, record.read(id, &leases, &ir)?);
-        Ok(())
+        Ok(true)
     }
 
     async fn graph_of(&self, id: RunId, record: &Record) -> Result<Arc<Ir>, StoreError> {
@@ -124,12 +167,44 @@ impl RedisStore {
 
     /// One run, without anything around it.
     pub(crate) async fn read_run(&self, id: RunId) -> Result<Option<Found>, StoreError> {
+        let found = self.read_alone(id).await?;
+        if !found.as_ref().is_some_and(Found::is_to_be_locked) {
+            return Ok(found);
+        }
+        let owner = self.lock_run(id).await?;
+        let mut found = self.read_alone(id).await?;
+        if let Some(found) = found.as_mut().filter(|found| found.is_to_be_locked()) {
+            self.read_large(found).await?;
+        }
+        self.unlock_run(id, &owner).await;
+        Ok(found)
+    }
+
+    async fn read_alone(&self, id: RunId) -> Result<Option<Found>, StoreError> {
         Ok(self.read_runs(&[id], &[], None, 0).await?.found.into_iter().next())
     }
 
+    /// A run without the children of its nodes.
     pub(crate) async fn stored(&self, found: Found) -> Result<Stored, StoreError> {
         let ir = self.graph_of(found.id, &found.record).await?;
         found.record.read(found.id, &found.leases, &ir)
+    }
+
+    /// A run with everything that is kept about it. `None` if it changed while that was read.
+    pub(crate) async fn stored_whole(&self, mut found: Found) -> Result<Option<Stored>, StoreError> {
+        let mut touch = Touch::run(found.id);
+        touch.look_for_all(found.id, &found.record);
+        if !self.read_children(found.id, &mut found.record, &touch).await? {
+            return Ok(None);
+        }
+        if !found.record.children.is_empty() {
+            let key = self.keys.run(found.id);
+            let seq: Option<String> = self.client.query(redis::cmd("HGET").arg(key).arg("seq")).await?;
+            if seq.as_ref() != found.record.run.get("seq") {
+                return Ok(None);
+            }
+        }
+        self.stored(found).await.map(Some)
     }
 }
 
@@ -143,21 +218,19 @@ fn take<T: FromRedisValue>(value: Value) -> Result<T, StoreError> {
 
 fn read_found(value: Value) -> Result<Option<Found>, StoreError> {
     let mut parts = take::<Vec<Value>>(value)?.into_iter();
-    let mut next = || parts.next();
-    let id: String = take(next().unwrap_or(Value::Nil))?;
-    let Some(run) = next() else { return Ok(None) };
-    let mut fields = || take::<Fields>(next().unwrap_or(Value::Nil));
-    let record = Record { run: take(run)?, dag: fields()?, context: fields()? };
-    let leases: BTreeMap<String, i64> = take(next().unwrap_or(Value::Nil))?;
+    let id: String = take(parts.next().unwrap_or(Value::Nil))?;
+    let id = id.parse().map_err(unreadable)?;
+    let Some(run) = parts.next() else { return Ok(None) };
+    let is_large = parts.len() == 0;
+    let mut next = || parts.next().unwrap_or_else(|| Value::Array(Vec::new()));
+    let record = Record { run: take(run)?, dag: take(next())?, context: take(next())?, ..Record::default() };
+    let leases: BTreeMap<String, i64> = take(next())?;
     let leases = leases.into_iter().map(|(node, until)| (node, Timestamp::from_millis(until))).collect();
-    Ok(Some(Found { id: id.parse().map_err(unreadable)?, record, leases }))
+    Ok(Some(Found { id, record, leases, is_large }))
 }
 
 /// The places of runs that are about to be replaced do not count: they get new ones.
-fn read_gate(
-    reply: GateReply,
-    replaced: &HashMap<RunId, (String, String)>,
-) -> Result<(Arc<str>, Gate), StoreError> {
+fn read_gate(reply: GateReply, replaced: &HashMap<RunId, Passed>) -> Result<(Arc<str>, Gate), StoreError> {
     let (key, limit, version, arrivals, mut under_way, mut waiting, mut places) = reply;
     places.sort_by(|a, b| a.1.total_cmp(&b.1));
     places.dedup_by(|a, b| a.0 == b.0);

@@ -3,15 +3,20 @@
 //! Nothing is locked meanwhile. The write says what it was decided on, and is refused if that has changed; then
 //! all of it is done again. So the rules live in the core alone, and a rare command costs two round trips.
 
+mod cancels;
+mod children;
 mod commit;
 mod load;
+mod lock;
 mod plan;
+mod ready;
+mod together;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use switchyard_core::ir::Ir;
-use switchyard_core::run::{Event, Run, WaitFor, Waiting};
+use switchyard_core::run::{Event, Run, WaitFor, Waiting, Wanted};
 use switchyard_core::yard::Yard;
 use switchyard_core::{Hash, OperationId, RunId, Timestamp};
 use switchyard_store::StoreError;
@@ -19,7 +24,9 @@ use switchyard_store::StoreError;
 use crate::store::RedisStore;
 use load::Loaded;
 
+pub(crate) use children::Looks;
 pub(crate) use commit::Words;
+pub(crate) use together::Together;
 
 /// How often a decision is repeated because another process changed the same runs.
 const ATTEMPTS_MAX: u32 = 200;
@@ -31,6 +38,10 @@ const LINE_READ: usize = 16;
 pub(crate) struct Touch {
     pub(crate) runs: BTreeSet<RunId>,
     pub(crate) gates: BTreeSet<Arc<str>>,
+    /// What is needed of the children of runs' nodes.
+    pub(crate) children: Looks,
+    /// Large runs that are locked for this, and under which name.
+    pub(crate) locked: BTreeMap<RunId, String>,
     /// Of children that may be started, and of patches.
     pub(crate) graphs: BTreeSet<Hash>,
     /// Runs that are taken up from their histories, up to this seq: they replace what is behind that, or ended.
@@ -64,6 +75,20 @@ impl Touch {
     pub(crate) fn run(run: RunId) -> Self {
         Self { runs: [run].into(), ..Self::default() }
     }
+
+    /// What a decision turned out to need. A parent is needed because children of it end: how those stand with it is
+    /// needed, too.
+    fn extend(&mut self, loaded: &Loaded, missing: Vec<RunId>, lacking: Vec<(RunId, Arc<str>, Wanted)>) {
+        self.runs.extend(&missing);
+        let links = loaded.runs.values().filter_map(|stored| stored.berth.run.accepted.parent.as_ref());
+        let links: Vec<_> = links.filter(|link| missing.contains(&link.run)).cloned().collect();
+        for link in links {
+            self.look_for(link.run, link.node, Wanted::End(link.index));
+        }
+        for (run, node, wanted) in lacking {
+            self.look_for(run, node, wanted);
+        }
+    }
 }
 
 impl RedisStore {
@@ -76,28 +101,48 @@ impl RedisStore {
     where
         R: Send,
     {
+        let answer = self.decide_locking(&mut touch, decide).await;
+        for (run, owner) in &touch.locked {
+            self.unlock_run(*run, owner).await;
+        }
+        answer
+    }
+
+    async fn decide_locking<R>(
+        &self,
+        touch: &mut Touch,
+        decide: impl Fn(&mut Yard, Timestamp, &mut Vec<Event>) -> R + Send + Sync,
+    ) -> Result<R, StoreError>
+    where
+        R: Send,
+    {
         let mut line_read = LINE_READ;
         let mut turn = None;
         let mut conflicts = 0;
         while conflicts < ATTEMPTS_MAX {
             let loaded = match touch.absent_at.take() {
-                Some(now) => Loaded { now, ..Loaded::default() },
-                None => self.load(&touch, line_read).await?,
+                Some(now) => Some(Loaded { now, ..Loaded::default() }),
+                None => self.load(touch, line_read).await?,
             };
-            let graphs = self.graphs_for(&touch, &loaded).await?;
-            let mut yard = loaded.lend(&touch, self.limits, &graphs);
+            let Some(loaded) = loaded else {
+                conflicts += 1;
+                continue;
+            };
+            let graphs = self.graphs_for(touch, &loaded).await?;
+            let mut yard = loaded.lend(touch, self.limits, &graphs);
             let mut events = Vec::new();
             let answer = decide(&mut yard, loaded.now, &mut events);
             let missing = yard.missing();
-            if !missing.is_empty() {
-                touch.runs.extend(missing);
+            let lacking: Vec<_> = yard.lacking().cloned().collect();
+            if !missing.is_empty() || !lacking.is_empty() {
+                touch.extend(&loaded, missing, lacking);
                 continue;
             }
             if loaded.read_too_little(&yard) {
                 line_read *= 16;
                 continue;
             }
-            let plan = plan::plan(&self.keys, &touch, &loaded, yard.give_back(), &events, &graphs)?;
+            let plan = plan::plan(&self.keys, touch, &loaded, yard.give_back(), &events, &graphs)?;
             if self.commit(plan).await? {
                 return Ok(answer);
             }
@@ -138,7 +183,7 @@ impl RedisStore {
 /// Graphs of children that are still to be started.
 pub(crate) fn planned(run: &Run) -> impl Iterator<Item = Hash> {
     run.nodes.iter().filter_map(|node| match node.wait.as_deref() {
-        Some(Waiting::Children(children)) => Some(children.plan.definition),
+        Some(Waiting::Children(children)) => Some(children.definition),
         Some(Waiting::For(WaitFor::Children(plan))) => Some(plan.definition),
         _ => None,
     })

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use switchyard_core::ir::{Ir, NodeIx};
 use switchyard_core::run::{Event, EventKind, NodeState, Phase, Run, WaitFor, Waiting};
-use switchyard_core::yard::{Berth, GivenBack, QueuedToken, TimerKey};
+use switchyard_core::yard::{Berth, ChildToCancel, GivenBack, QueuedToken, TimerKey};
 use switchyard_core::{ApprovalId, Hash, RunId};
 use switchyard_store::StoreError;
 
-use super::commit::{Commit, WORDS_MAX};
+use super::commit::{Commit, Staged, WORDS_MAX};
 use super::load::Loaded;
-use super::{Due, Touch, planned};
+use super::ready::{self, TOKENS_AT_ONCE};
+use super::{Due, Touch, cancels, planned};
 use crate::keys::{GROUP, Keys};
 use crate::moments::in_ms;
 use crate::record::{Fields, Record, Stored, Written, json, timer_name};
@@ -45,6 +46,7 @@ pub(super) fn plan(
     planner.gates(&ids);
     planner.approvals();
     planner.tokens(&given.tokens);
+    planner.cancels(&given.to_cancel);
     planner.events(events)?;
     if let Some(due) = &touch.due {
         planner.done_with(due);
@@ -66,7 +68,7 @@ impl Planner<'_> {
             let key = self.keys.run(id);
             let (seq, generation) = match (self.loaded.runs.get(&id), self.loaded.passed.get(&id)) {
                 (Some(stored), _) => (stored.berth.run.seq.to_string(), stored.berth.generation.to_string()),
-                (None, Some((seq, generation))) => (seq.clone(), generation.clone()),
+                (None, Some(passed)) => (passed.seq.clone(), passed.generation.clone()),
                 (None, None) => (String::new(), String::new()),
             };
             self.commit.expect(key.clone(), "seq", &seq);
@@ -115,8 +117,9 @@ impl Planner<'_> {
         let record = Record::write(written)?;
         let hashes = [self.keys.run(id), self.keys.dag(id), self.keys.context(id), self.keys.operations(id)];
         if before.is_none() {
-            if self.loaded.passed.contains_key(&id) {
+            if let Some(passed) = self.loaded.passed.get(&id) {
                 self.commit.on("UNLINK", &hashes[0], hashes[1..].iter().cloned());
+                self.unlink_children(id, passed.with_children.iter());
             }
             self.commit.on("SADD", &self.keys.runs(), [id.to_string()]);
             if let Some(key) = &after.run.accepted.idempotency {
@@ -140,19 +143,48 @@ impl Planner<'_> {
             after.run.operations.iter().filter(|(id, _)| known.is_none_or(|known| !known.contains_key(*id)));
         let new: Vec<String> = new.flat_map(|(id, command)| [id.to_string(), command.to_string()]).collect();
         self.commit.on_many("HSET", &hashes[3], &new);
+        self.children(id, before, after, &record);
         self.moments(id, before.map(|before| &before.berth), Some(after));
         Ok(())
     }
 
+    /// What is different of a hash, or all of it if that is much.
     fn difference(&mut self, key: &str, old: &Fields, new: &Fields) {
         let gone: Vec<String> = old.keys().filter(|field| !new.contains_key(*field)).cloned().collect();
-        let changed: Vec<String> = new
-            .iter()
-            .filter(|(field, value)| old.get(*field) != Some(value))
-            .flat_map(|(field, value)| [field.clone(), value.clone()])
-            .collect();
+        let changed = changed(old, new);
+        if gone.len() + changed.len() > WORDS_MAX {
+            return self.commit.replace(self.keys, key, new);
+        }
         self.commit.on_many("HDEL", key, &gone);
         self.commit.on_many("HSET", key, &changed);
+    }
+
+    /// Of the children of its nodes that is what was read and has changed. Those of another round than before are all new.
+    fn children(&mut self, id: RunId, before: Option<&Stored>, after: &Berth, record: &Record) {
+        let none = BTreeMap::new();
+        let old = before.map_or(&none, |before| &before.record.children);
+        let rounds = |run: &Run, node: &str| run.ir.find(node).map(|ix| run.node(ix).rounds);
+        for (node, new) in &record.children {
+            let key = self.keys.children(id, node);
+            let same_round = |before: &&Stored| {
+                before.record.children.contains_key(node)
+                    && rounds(&before.berth.run, node) == rounds(&after.run, node)
+            };
+            match before.filter(same_round) {
+                Some(before) => {
+                    let changed = changed(&before.record.children[node].fields, &new.fields);
+                    self.commit.on_many("HSET", &key, &changed);
+                }
+                None => self.commit.replace(self.keys, &key, &new.fields),
+            }
+        }
+        self.unlink_children(id, old.keys().filter(|node| !record.children.contains_key(*node)));
+    }
+
+    fn unlink_children<'n>(&mut self, id: RunId, nodes: impl Iterator<Item = &'n String>) {
+        for node in nodes {
+            self.commit.on("UNLINK", &self.keys.children(id, node), []);
+        }
     }
 
     /// Its events leave for the archive; until they are there a mark stays. One that had ended before, and was not
@@ -162,6 +194,7 @@ impl Planner<'_> {
         if let Some(before) = before {
             self.keep_entries(before, None);
             self.moments(id, Some(&before.berth), None);
+            self.unlink_children(id, before.record.children.keys());
         }
         match events.iter().rev().find(|event| event.run == id) {
             Some(last) => {
@@ -331,22 +364,55 @@ impl Planner<'_> {
     }
 
     fn tokens(&mut self, tokens: &[QueuedToken]) {
+        let mut of_run: HashMap<RunId, Vec<&QueuedToken>> = HashMap::new();
+        for token in tokens {
+            of_run.entry(token.run).or_default().push(token);
+        }
+        of_run.retain(|_, tokens| tokens.len() > TOKENS_AT_ONCE);
+        let direct: Vec<&QueuedToken> =
+            tokens.iter().filter(|token| !of_run.contains_key(&token.run)).collect();
+        self.queue(&direct);
+        for tokens in of_run.values() {
+            self.queue_later(tokens);
+        }
+    }
+
+    /// What a token says of its node: stream, id, reads, needs, when it was queued, its time limit.
+    fn token(&self, token: &QueuedToken) -> Option<[String; 6]> {
+        let ir = &self.given.berths.get(&token.run)?.run.ir;
+        let spec = ir.node(token.node);
+        let reads: Vec<&str> = spec.reads.iter().map(|read| &*ir.node(*read).id).collect();
+        let stream = self.keys.tasks(&token.queue, token.band);
+        let at = token.queued_at.as_millis().to_string();
+        let limit = in_ms(token.limit);
+        Some([stream, spec.id.to_string(), reads.join(" "), spec.needs.to_string(), at, limit])
+    }
+
+    /// More tokens of one run than one call should queue.
+    fn queue_later(&mut self, tokens: &[&QueuedToken]) {
+        let Some(first) = tokens.first() else { return };
+        let member = ready::member(first, rand::random());
+        let list = self.keys.ready_list(&member);
+        let lines: Vec<String> =
+            tokens.iter().filter_map(|token| Some(self.token(token)?.join("\n"))).collect();
+        self.commit.staged.push(Staged::new("RPUSH", list.clone(), &lines));
+        self.commit.on("PERSIST", &list, []);
+        let score = first.queued_at.as_millis().to_string();
+        self.commit.on("ZADD", &self.keys.ready(), [score, member.clone()]);
+        self.commit.ready.push(member);
+    }
+
+    fn queue(&mut self, tokens: &[&QueuedToken]) {
         let mut added: BTreeMap<String, u32> = BTreeMap::new();
         for token in tokens {
-            let Some(berth) = self.given.berths.get(&token.run) else { continue };
-            let ir = &berth.run.ir;
-            let spec = ir.node(token.node);
-            let reads: Vec<&str> = spec.reads.iter().map(|read| &*ir.node(*read).id).collect();
-            let stream = self.keys.tasks(&token.queue, token.band);
+            let Some([stream, node, reads, needs, at, limit]) = self.token(token) else { continue };
             let (run, generation) = (token.run.to_string(), token.generation.to_string());
-            let (reads, needs) = (reads.join(" "), spec.needs.to_string());
-            let (at, limit) = (token.queued_at.as_millis().to_string(), in_ms(token.limit));
             let fields = [
                 "*",
                 "run_id",
                 &run,
                 "node_id",
-                &spec.id,
+                &node,
                 "gen",
                 &generation,
                 "reads",
@@ -365,6 +431,16 @@ impl Planner<'_> {
             self.commit.on("HINCRBY", &self.keys.queued(), [stream.clone(), count.to_string()]);
             self.commit.on("PUBLISH", &self.keys.wake(), [format!("{count} {stream}")]);
         }
+    }
+
+    /// Children that are left to be cancelled by commands of their own, which the timer duty gives.
+    fn cancels(&mut self, to_cancel: &[ChildToCancel]) {
+        if to_cancel.is_empty() {
+            return;
+        }
+        let members: Vec<String> = to_cancel.iter().map(cancels::member).collect();
+        self.commit.on_many("SADD", &self.keys.cancels(), &members);
+        self.commit.on("PUBLISH", &self.keys.wake(), ["timers".to_owned()]);
     }
 
     /// One entry, or several that belong together: what changed together is archived together.
@@ -388,6 +464,12 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// Fields and values that are not as they were.
+fn changed(old: &Fields, new: &Fields) -> Vec<String> {
+    let changed = new.iter().filter(|(field, value)| old.get(*field) != Some(value));
+    changed.flat_map(|(field, value)| [field.clone(), value.clone()]).collect()
 }
 
 /// When things are due, by what they are called in the sorted sets.

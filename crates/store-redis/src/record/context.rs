@@ -1,12 +1,14 @@
 //! `context:{id}`: the input, what nodes came to, and what a run has only sometimes.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use switchyard_core::error::RunError;
 use switchyard_core::run::{Accepted, EndStatus, Phase, Run};
 use switchyard_core::{Payload, Timestamp};
 use switchyard_store::StoreError;
 
-use super::{Fields, Reader, Record, json};
+use super::{ChildrenRecord, Fields, Reader, Record, json, wait};
 
 // Without a colon: those of nodes have one.
 const INPUT: &str = "input";
@@ -26,8 +28,10 @@ pub(super) struct Ended {
     pub(super) at: Timestamp,
 }
 
-pub(super) fn write(run: &Run) -> Result<Fields, StoreError> {
-    let mut fields = Fields::new();
+type Written = (Fields, BTreeMap<String, ChildrenRecord>);
+
+pub(super) fn write(run: &Run) -> Result<Written, StoreError> {
+    let (mut fields, mut children) = Written::default();
     fields.insert(INPUT.to_owned(), json(&run.accepted.input)?);
     if let Some(trace) = &run.accepted.trace {
         fields.insert(TRACE.to_owned(), json(trace)?);
@@ -42,9 +46,7 @@ pub(super) fn write(run: &Run) -> Result<Fields, StoreError> {
         if let Some(error) = &node.error {
             fields.insert(format!("{id}:error"), json(error)?);
         }
-        if let Some(wait) = &node.wait {
-            fields.insert(format!("{id}:wait"), json(wait)?);
-        }
+        wait::write(node, id, &mut fields, &mut children)?;
         if let Some(said) = &node.said {
             fields.insert(format!("{id}:chunks"), said.chunks.to_string());
             if let Some(checkpoint) = &said.checkpoint {
@@ -65,7 +67,7 @@ pub(super) fn write(run: &Run) -> Result<Fields, StoreError> {
         let ended = Ended { status, output: run.output.clone(), error: run.error.clone(), at };
         fields.insert(ENDED.to_owned(), json(&ended)?);
     }
-    Ok(fields)
+    Ok((fields, children))
 }
 
 pub(super) fn read_accepted(reader: &Reader, record: &Record) -> Result<Accepted, StoreError> {

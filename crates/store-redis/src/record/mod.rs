@@ -1,4 +1,4 @@
-//! A run as it lies in Redis: three hashes, each small enough to be packed.
+//! A run as it lies in Redis: three hashes, each small enough to be packed, and one for each node that has children.
 //!
 //! `run:{id}` is what every step reads, `dag:{id}` has a line for each node that something has happened to, and
 //! `context:{id}` is what is large or rarely looked at. `scripts/includes/runs.lua` and `nodes.lua` read and write
@@ -7,6 +7,7 @@
 mod context;
 mod node;
 mod run;
+mod wait;
 
 use std::collections::BTreeMap;
 
@@ -19,15 +20,18 @@ use switchyard_store::StoreError;
 
 pub(crate) use node::{ENTRY, WORDS, state_of};
 pub(crate) use run::timer_name;
+pub(crate) use wait::{ChildrenRecord, Kept, LookedUp, end_field, kept, spec_field};
 
 pub(crate) type Fields = BTreeMap<String, String>;
 
-/// The three hashes of a run.
+/// The hashes of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Record {
     pub(crate) run: Fields,
     pub(crate) dag: Fields,
     pub(crate) context: Fields,
+    /// By node.
+    pub(crate) children: BTreeMap<String, ChildrenRecord>,
 }
 
 /// A run as it was read.
@@ -51,11 +55,8 @@ pub(crate) struct Written<'a> {
 
 impl Record {
     pub(crate) fn write(written: Written<'_>) -> Result<Self, StoreError> {
-        Ok(Self {
-            run: run::write(&written)?,
-            dag: node::write(&written),
-            context: context::write(&written.berth.run)?,
-        })
+        let (context, children) = context::write(&written.berth.run)?;
+        Ok(Self { run: run::write(&written)?, dag: node::write(&written), context, children })
     }
 
     /// Its end waits to be archived: to everybody it is gone.

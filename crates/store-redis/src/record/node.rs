@@ -7,7 +7,7 @@ use switchyard_core::ir::{Ir, NodeIx};
 use switchyard_core::run::{NodeRun, NodeState, Said};
 use switchyard_store::StoreError;
 
-use super::{Reader, Record, Written};
+use super::{Reader, Record, Written, wait};
 
 /// As in the table of transitions in core (`run/node.rs`); `Q` is ready, `K` skipped.
 const STATES: [(NodeState, &str); 8] = [
@@ -121,7 +121,7 @@ pub(super) fn read(reader: &Reader, record: &Record, ir: &Ir) -> Result<Nodes, S
         };
         node.output = reader.json(&record.context, &format!("{id}:output"))?;
         node.error = reader.json(&record.context, &format!("{id}:error"))?;
-        node.wait = reader.json(&record.context, &format!("{id}:wait"))?;
+        node.wait = wait::read(reader, record, id)?;
         if let Some(chunks) = reader.json(&record.context, &format!("{id}:chunks"))? {
             let checkpoint = reader.json(&record.context, &format!("{id}:checkpoint"))?;
             node.said = Some(Box::new(Said { checkpoint, chunks }));

@@ -16,7 +16,9 @@ local function forget_moments(id, run)
   for _, timer in ipairs(timers) do redis.call('ZREM', KEYS[4], id .. ' ' .. timer[2]) end
   local dag = redis.call('HGETALL', dag_key(id))
   for i = 1, #dag, 2 do
-    redis.call('ZREM', KEYS[3], id .. ' ' .. parse_node(dag[i + 1]).claim .. ' ' .. dag[i])
+    local n = parse_node(dag[i + 1])
+    redis.call('ZREM', KEYS[3], id .. ' ' .. n.claim .. ' ' .. dag[i])
+    if n.more == '1' then redis.call('UNLINK', children_key(id, dag[i])) end
   end
 end
 

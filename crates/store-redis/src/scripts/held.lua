@@ -10,6 +10,7 @@
 local begin = arg()
 --#include keys
 --#include clock
+--#include chunks
 --#include nodes
 --#include runs
 --#include task

@@ -14,6 +14,7 @@
 local begin, given = arg(), arg()
 --#include keys
 --#include clock
+--#include chunks
 --#include nodes
 --#include pending
 local now, stream = clock(given), KEYS[1]
@@ -41,7 +42,7 @@ local returned, claimed, void, kept = 0, 0, 0, 0
 local function move(id, idle_ms)
   local what, e, raw = look_at(stream, id)
   if what == 'unclaimed' then
-    redis.call('XADD', stream, '*', unpack(raw))
+    each_chunk(raw, function(...) redis.call('XADD', stream, '*', ...) end)
     drop(stream, id)
     returned = returned + 1
   elseif what == 'held' then

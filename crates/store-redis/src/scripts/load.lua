@@ -1,18 +1,21 @@
--- load: reads runs with everything that is kept about them, and concurrency keys, as they are at one moment.
+-- load: reads runs with everything that is kept about them, and concurrency keys, as they are at one moment. Of a run
+-- with more nodes than a call should read, only where it stands.
 --
 -- KEYS  the hashes of the runs
--- ARGV  beginning of all names, time or '', how many of a line to read, number of runs, their ids, number of
---       concurrency keys, the keys (those of the runs are read as well), number of operations, each: run, operation id
--- Returns { time, { { id, run, dag, context, { node, end of its lease, … } } or { id } …}, { { key, limit, version,
---         arrivals, under way, waiting, { run, arrival, … } } … }, { hash of what was asked for, or '' … } }; hashes are
---         flat; the runs that were asked for are among those of a key, with arrival 0 if they are under way
+-- ARGV  beginning of all names, time or '', how many of a line to read, from how many fields on a hash is large, number
+--       of runs, their ids, number of concurrency keys, the keys (those of the runs are read as well), number of
+--       operations, each: run, operation id
+-- Returns { time, { { id, run, dag, context, { node, end of its lease, … } }, { id, run } if it is large, or { id } …},
+--         { { key, limit, version, arrivals, under way, waiting, { run, arrival, … } } … }, { hash of what was asked for,
+--         or '' … } }; hashes are flat; the runs that were asked for are among those of a key, with arrival 0 if they are
+--         under way
 -- Events: none
 --#include arguments
 local begin, given = arg(), arg()
 --#include keys
 --#include clock
 --#include nodes
-local head = tonumber(arg())
+local head, large = tonumber(arg()), tonumber(arg())
 
 local wanted_gates, seen = {}, {}
 local function want_gate(key)
@@ -46,8 +49,12 @@ for i = 1, tonumber(arg()) do
     runs[i] = { id }
   else
     want_gate(redis.call('HGET', run_key(id), 'gate'))
-    local dag = redis.call('HGETALL', dag_key(id))
-    runs[i] = { id, run, dag, redis.call('HGETALL', context_key(id)), leases_of(id, dag) }
+    if redis.call('HLEN', dag_key(id)) >= large or redis.call('HLEN', context_key(id)) >= large then
+      runs[i] = { id, run }
+    else
+      local dag = redis.call('HGETALL', dag_key(id))
+      runs[i] = { id, run, dag, redis.call('HGETALL', context_key(id)), leases_of(id, dag) }
+    end
   end
 end
 for _ = 1, tonumber(arg()) do want_gate(arg()) end

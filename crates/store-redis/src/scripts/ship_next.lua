@@ -2,8 +2,9 @@
 -- Redis belongs to; one that belongs to none, because it was flushed, belongs to the asking one from now on.
 --
 -- KEYS  lock, outbox, forgotten, archive
--- ARGV  who asks, how long the lock lasts in ms, how many entries, id of the archive, its place
--- Returns { fencing number, { entries }, { run, life, … that are forgotten } }, { 0 } while another process ships, or
+-- ARGV  who asks, how long the lock lasts in ms, about how many entries, id of the archive, its place
+-- Returns { fencing number, { entries }, { run, life, … that are forgotten }, 1 if there are more entries, else 0 }, { 0 }
+--         while another process ships, or
 --         { -1, id, place } of the archive that this Redis belongs to instead
 -- Events: none
 local bound = redis.call('HMGET', KEYS[4], 'id', 'place')
@@ -18,4 +19,17 @@ if not lock[1] then
   redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'fence', fence)
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return { fence, redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', ARGV[3]), redis.call('HGETALL', KEYS[3]) }
+
+-- An entry may have the events of hundreds of runs: what is read is bounded by its words, too.
+local max, PAGE = tonumber(ARGV[3]), 20
+local entries, words, from, more = {}, 0, '-', true
+while more and #entries < max and words < 100 * max do
+  local page = redis.call('XRANGE', KEYS[2], from, '+', 'COUNT', PAGE)
+  for _, entry in ipairs(page) do
+    entries[#entries + 1] = entry
+    words = words + #entry[2]
+    from = '(' .. entry[1]
+  end
+  more = #page == PAGE
+end
+return { fence, entries, redis.call('HGETALL', KEYS[3]), more and 1 or 0 }

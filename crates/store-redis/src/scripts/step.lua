@@ -7,7 +7,8 @@
 -- ARGV  beginning of all names, time or '', consumer, its name as JSON, lease in ms or '', number of queues, their
 --       names or patterns, number of places, each as includes/settle.lua reads it, number of callers, each: how many
 --       to claim, number of settlements, each: run, number of its place, claim, kind (S, K or H), output or reason
--- Returns { for each caller a letter for each settlement, up to the first that is 'r'; callers apart by blanks, { tasks } }
+-- Returns { for each caller a letter for each settlement, up to the first that is 'r' or 'l'; callers apart by blanks,
+--         { tasks }, 1 if there may be more than this call looked at, else 0 }
 -- Events: node_succeeded, node_skipped, node_released, node_started, run_ended
 --#include arguments
 local begin, given = arg(), arg()
@@ -18,6 +19,7 @@ local now_text = whole(now)
 local consumer, worker_name, lease = arg(), arg(), arg()
 local lease_ends = lease ~= '' and now + lease
 local lease_ends_text = lease_ends and whole(lease_ends)
+--#include chunks
 --#include nodes
 --#include events
 --#include runs
@@ -37,7 +39,7 @@ local function settle_all()
   while read < after do
     local answer = settle(ARGV[read + 1], places[tonumber(ARGV[read + 2])], ARGV[read + 3], ARGV[read + 4], ARGV[read + 5])
     answers, read = answers .. answer, read + 5
-    if answer == 'r' then max, read = 0, after end
+    if answer == 'r' or answer == 'l' then max, read = 0, after end
   end
   return answers, max
 end
@@ -57,4 +59,4 @@ write_leases(KEYS[2])
 send_events(KEYS[1])
 write_runs()
 write_counts(KEYS[3], KEYS[4])
-return { table.concat(answers, ' '), tasks }
+return { table.concat(answers, ' '), tasks, looked >= LOOKS_MAX and 1 or 0 }

@@ -5,10 +5,12 @@
 -- Returns { how many are alive }
 -- Events: none
 --#include clock
+--#include chunks
 local now = clock(ARGV[1])
 redis.call('ZADD', KEYS[1], whole(now + tonumber(ARGV[3])), ARGV[2])
 -- Those that nobody has heard of for long are not listed for ever.
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', whole(now - tonumber(ARGV[4])))
-redis.call('HSET', KEYS[2], 'at', whole(now), unpack(ARGV, 5))
+redis.call('HSET', KEYS[2], 'at', whole(now))
+each_chunk(ARGV, function(...) redis.call('HSET', KEYS[2], ...) end, 5)
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 return { redis.call('ZCOUNT', KEYS[1], whole(now), '+inf') }

@@ -6,12 +6,12 @@ end
 
 -- The values of these fields of a hash, in their order; false where there is none.
 local function values_of(key, fields)
-  -- Nearly always one call will do, and its answer is returned as it is.
-  if #fields == 0 then return {} end
-  if #fields <= 1000 then return redis.call('HMGET', key, unpack(fields)) end
   local values = {}
-  in_pieces(fields, 1000, function(first, last)
-    for _, value in ipairs(redis.call('HMGET', key, unpack(fields, first, last))) do values[#values + 1] = value end
+  each_chunk(fields, function(...)
+    local found = redis.call('HMGET', key, ...)
+    -- Nearly always one call will do, and its answer is returned as it is.
+    if #fields <= CHUNK then values = found return end
+    for _, value in ipairs(found) do values[#values + 1] = value end
   end)
   return values
 end

@@ -13,10 +13,11 @@ local function open()
   return found[2], found[1] and true or false, nil, tonumber(found[3] or 0)
 end
 
--- Lua passes at most a few thousand arguments: calls a command on a list in pieces.
-local function in_pieces(list, size, act)
-  for first = 1, #list, size do
-    act(first, math.min(first + size - 1, #list))
-  end
+-- Lua passes at most a few thousand arguments: calls `use` with the words of a list from `first` to `last`, a chunk at a
+-- time. Nothing else unpacks. A chunk has an even number of words, so that a field stays with its value.
+local CHUNK = 1000
+local function each_chunk(list, use, first, last)
+  last = last or #list
+  for from = first or 1, last, CHUNK do use(unpack(list, from, math.min(from + CHUNK - 1, last))) end
 end
 

@@ -30,9 +30,9 @@ local function remove(members, gone)
   for _, member in ipairs(removed) do
     local field = fields[member]
     local tasks = write_fields(field)
-    in_pieces(tasks, 1000, function(first, last)
-      redis.call('HDEL', WRITES, unpack(tasks, first, last))
-      redis.call('ZREM', TASKS, unpack(tasks, first, last))
+    each_chunk(tasks, function(...)
+      redis.call('HDEL', WRITES, ...)
+      redis.call('ZREM', TASKS, ...)
     end)
     redis.call('HDEL', DATA, field)
     redis.call('ZREM', INDEX, member)
@@ -42,9 +42,9 @@ local function remove(members, gone)
   for _, field in ipairs(redis.call('HKEYS', BLOBS)) do
     if not used[field] then unused[#unused + 1] = field end
   end
-  in_pieces(unused, 1000, function(first, last) redis.call('HDEL', BLOBS, unpack(unused, first, last)) end)
+  each_chunk(unused, function(...) redis.call('HDEL', BLOBS, ...) end)
   if redis.call('ZCARD', INDEX) == 0 and redis.call('ZCARD', TASKS) == 0 then
-    redis.call('UNLINK', unpack(KEYS))
+    each_chunk(KEYS, function(...) redis.call('UNLINK', ...) end)
   end
   return #removed
 end

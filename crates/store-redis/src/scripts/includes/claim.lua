@@ -2,6 +2,11 @@
 -- were asked for, then first come, first served. Void tasks go away here.
 local tasks = {}
 
+-- Entries that a call looks at: after a pause or a cancellation thousands of them may be void.
+local LOOKS_MAX, looked = 1000, 0
+-- Tasks of runs that are locked go back to the end of their stream; after this many the rest has to wait.
+local LOCKED_MAX, locked = 20, 0
+
 local function read_group(stream, consumer, count)
   local answer = redis.pcall('XREADGROUP', 'GROUP', 'workers', consumer, 'COUNT', count, 'STREAMS', stream, '>')
   if answer and answer.err then
@@ -50,7 +55,12 @@ local function claim_entry(stream, id, f)
     local names = names_of(f[4], f[8])
     open_nodes(r, names)
     local n = r.nodes[f[4]] or untouched(f[10])
-    if n.state == 'Q' then
+    if n.state == 'Q' and is_locked(r) then
+      locked = locked + 1
+      redis.call('XADD', stream, '*', 'run_id', f[2], 'node_id', f[4], 'gen', f[6], 'reads', f[8], 'needs', f[10],
+        'at', f[12], 'limit', f[14] or '')
+      count_task(stream, 1)
+    elseif n.state == 'Q' then
       start(r, f[4], n, id, f[14] or '')
       tasks[#tasks + 1] = task_of(r, n, names, f[10], f[12])
       return
@@ -61,7 +71,7 @@ end
 
 local function claim_from(stream, depths, consumer, max)
   local left = (depths[stream] or 0) + (added[stream] or 0)
-  while left > 0 and #tasks < max do
+  while left > 0 and #tasks < max and looked < LOOKS_MAX and locked < LOCKED_MAX do
     local entries = read_group(stream, consumer, whole(math.min(left, max - #tasks)))
     -- Somebody read the stream without us: what was counted is not there.
     if #entries == 0 then count_task(stream, -left) return end
@@ -69,7 +79,7 @@ local function claim_from(stream, depths, consumer, max)
       if entry[2] then claim_entry(stream, entry[1], entry[2]) end
     end
     count_task(stream, -#entries)
-    left = left - #entries
+    left, looked = left - #entries, looked + #entries
   end
 end
 

@@ -1,6 +1,6 @@
--- Events of this call. They leave as one entry, which says that its runs have nothing to do with each other: nothing
--- that a step does reaches from one run into another.
-local events = { 'apart', '1' }
+-- Events of this call. They leave in an entry that says that its runs have nothing to do with each other: nothing that a
+-- step does reaches from one run into another. So more of them than fit are simply several entries.
+local events = {}
 
 -- Mirrors Run::emit in core: the next seq of the run, at the time of this call.
 local function emit(r, body)
@@ -13,5 +13,5 @@ local function emit(r, body)
 end
 
 local function send_events(outbox)
-  if #events > 2 then redis.call('XADD', outbox, '*', unpack(events)) end
+  each_chunk(events, function(...) redis.call('XADD', outbox, '*', 'apart', '1', ...) end)
 end

@@ -6,7 +6,8 @@ local function look_at(stream, id)
   if not found then return 'gone', {}, {} end
   local e, raw = {}, found[2]
   for i = 1, #raw, 2 do e[raw[i]] = raw[i + 1] end
-  if not e.run_id or not e.node_id then return 'void', e, raw end
+  -- More fields than one chunk: not an entry of ours.
+  if not e.run_id or not e.node_id or #raw > 1000 then return 'void', e, raw end
   local run = redis.call('HMGET', run_key(e.run_id), 'gen', 'phase')
   local text = redis.call('HGET', dag_key(e.run_id), e.node_id)
   local n = text and parse_node(text)

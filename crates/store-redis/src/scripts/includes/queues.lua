@@ -18,19 +18,15 @@ local function finish_entry(stream, entry)
   entries[#entries + 1] = entry
 end
 
--- More words than this do not fit on the stack of a script.
-local WORDS_MAX = 4000
-
 local function write_finished(leases)
   for stream, entries in pairs(done) do
-    for i = 1, #entries, WORDS_MAX do
-      local last = math.min(i + WORDS_MAX - 1, #entries)
-      redis.call('XACK', stream, 'workers', unpack(entries, i, last))
-      redis.call('XDEL', stream, unpack(entries, i, last))
-    end
+    each_chunk(entries, function(...)
+      redis.call('XACK', stream, 'workers', ...)
+      redis.call('XDEL', stream, ...)
+    end)
   end
   done = {}
-  if #leases_over > 0 then redis.call('ZREM', leases, unpack(leases_over)) end
+  call_on('ZREM', leases, leases_over)
   leases_over = {}
 end
 
@@ -42,9 +38,7 @@ local function write_tokens()
   end
 end
 
-local function write_leases(leases)
-  if #leases_new > 0 then redis.call('ZADD', leases, unpack(leases_new)) end
-end
+local function write_leases(leases) call_on('ZADD', leases, leases_new) end
 
 -- Writes the counts, and tells those who wait for work what there is beyond what this call took.
 local function write_counts(queued, wake)

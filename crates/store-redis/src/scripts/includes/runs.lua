@@ -19,13 +19,22 @@ local function open_run(id)
       id = id, key = key, dag = dag_key(id), context = context_key(id), seq = tonumber(f[1]), seq_text = f[1],
       gen = f[2], phase = f[3], counter = tonumber(f[4]), definition = f[5], at = f[6], life = f[7],
       flags = f[8] or '', paused = false, approvals = 0, attempt = '1', depth = '0', since = false, nodes = {},
-      changed = {}, outputs = {}, cleared = {}, dirty = false,
+      changed = {}, outputs = {}, cleared = {}, unlinked = {}, dirty = false,
     }
     if f[8] then read_more(r) end
     opened[#opened + 1] = r
   end
   runs[id] = r
   return r
+end
+
+-- Whether a process reads it right now to decide about it as a whole (lock_run.lua).
+local function is_locked(r)
+  if r.locked == nil then
+    local lock = string.find(r.flags, 'l', 1, true) and redis.call('HGET', r.key, 'lock')
+    r.locked = lock and tonumber(string.match(lock, '^(%d+)')) > now or false
+  end
+  return r.locked
 end
 
 -- Milliseconds since it was accepted.
@@ -45,7 +54,7 @@ local function open_nodes(r, names)
     end
   end
   if #unread == 0 then return end
-  local texts = redis.call('HMGET', r.dag, unpack(unread))
+  local texts = values_of(r.dag, unread)
   for i = 1, #unread do
     if texts[i] then nodes[unread[i]] = parse_node(texts[i]) end
   end
@@ -68,8 +77,9 @@ end
 -- What settled nodes came to. Before anything is claimed, because that reads it.
 local function write_outputs()
   for _, r in ipairs(opened) do
-    if #r.cleared > 0 then redis.call('HDEL', r.context, unpack(r.cleared)) end
-    if #r.outputs > 0 then redis.call('HSET', r.context, unpack(r.outputs)) end
+    call_on('HDEL', r.context, r.cleared)
+    each_chunk(r.unlinked, function(...) redis.call('UNLINK', ...) end)
+    call_on('HSET', r.context, r.outputs)
   end
 end
 
@@ -81,7 +91,7 @@ local function write_runs()
         fields[2 * i - 1] = name
         fields[2 * i] = node_text(r.nodes[name])
       end
-      if #fields > 0 then redis.call('HSET', r.dag, unpack(fields)) end
+      call_on('HSET', r.dag, fields)
       redis.call('HSET', r.key, 'seq', r.seq_text, 'counter', whole(r.counter), 'phase', r.phase)
     end
   end

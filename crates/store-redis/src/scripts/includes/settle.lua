@@ -1,6 +1,10 @@
 -- One settlement of a run that is plainly running. Mirrors Run::settle, Run::resolve_edges and Run::conclude in core
--- for succeeded, skipped and handed back. Answers 'a'pplied, 'd'uplicate, 's'tale, or 'r'are: left to the core.
+-- for succeeded, skipped and handed back. Answers 'a'pplied, 'd'uplicate, 's'tale, 'r'are: left to the core, or 'l'ocked:
+-- to be tried again.
 -- Nothing is written here, only collected.
+
+-- Instead of a list of reads that is too long to be sent each time: the core releases that node.
+local LEFT_OUT = '?'
 
 -- What the caller knows of a node and of what follows from its end; settlements of one node share it.
 local function read_place()
@@ -9,11 +13,13 @@ local function read_place()
     result = arg(), last = arg(), last_stream = arg(), last_reads = arg(), last_needs = arg(), last_limit = arg(),
     edges = {}, names = {},
   }
+  p.leaves_out = p.last_reads == LEFT_OUT
   p.names[1] = p.node
   for i = 1, tonumber(arg()) do
     p.edges[i] = {
       to = arg(), fires = arg(), any = arg(), needs = arg(), stream = arg(), reads = arg(), limit = arg(),
     }
+    if p.edges[i].reads == LEFT_OUT then p.leaves_out = true end
     p.names[i + 1] = p.edges[i].to
   end
   if p.last ~= '' then p.names[#p.names + 1] = p.last end
@@ -22,6 +28,7 @@ end
 
 local function standing(r, p, claim)
   if not r or r.phase == 'ended' then return 's' end
+  if r.flags ~= '' and is_locked(r) then return 'l' end
   if r.phase ~= 'running' or r.definition ~= p.definition then return 'r' end
   if r.flags ~= '' and string.find(r.flags, 'c', 1, true) then return 'r' end
   open_nodes(r, p.names)
@@ -62,9 +69,10 @@ local function decide_edges(r, p, careful)
 end
 
 -- The output step follows when nothing else is in flight.
-local function release_last(r, p, joins, released)
+local function release_last(r, p, joins, released, careful)
   local t = p.last ~= '' and p.last ~= p.node and (r.nodes[p.last] or untouched(p.last_needs))
   if t and t.state == 'P' and r.counter - 1 + #released == 0 and r.approvals == 0 then
+    if careful then t = copy_node(t) end
     t.state = 'Q'
     joins[p.last] = t
     released[1] = {
@@ -90,10 +98,11 @@ local function hand_back(r, p, n)
   if not r.paused then enqueue(r, p.node, p.stream, p.reads, p.needs, p.limit) end
 end
 
--- What a node leaves in `context:{run}` besides its output, if it has left any.
+-- What a node leaves besides its output, if it has left any: in `context:{run}`, and its children.
 local function clear(r, p, n, parts)
   if n.more == '0' then return end
   for _, part in ipairs(parts) do r.cleared[#r.cleared + 1] = p.node .. part end
+  r.unlinked[#r.unlinked + 1] = children_key(r.id, p.node)
 end
 
 local function end_node(r, p, n, kind, value)
@@ -136,8 +145,11 @@ local function settle(id, p, claim, kind, value)
     return 'a'
   end
   local ends_rarely = r.flags ~= '' and r.flags ~= 'm'
-  local joins, released = decide_edges(r, p, ends_rarely)
-  release_last(r, p, joins, released)
+  local joins, released = decide_edges(r, p, ends_rarely or p.leaves_out)
+  release_last(r, p, joins, released, p.leaves_out)
+  for _, to in ipairs(p.leaves_out and released or {}) do
+    if to.reads == LEFT_OUT then return 'r' end
+  end
   local counter = r.counter - 1 + #released
   local ends = counter == 0 and r.approvals == 0
   if ends and ends_rarely then return 'r' end

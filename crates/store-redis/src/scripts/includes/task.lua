@@ -24,7 +24,7 @@ local function context_of(r, n, names)
       if node.more == '1' then fields[#fields + 1] = names[i] .. ':error' end
     end
   end
-  return redis.call('HMGET', r.context, unpack(fields))
+  return values_of(r.context, fields)
 end
 
 -- What is short comes as one text: every part of an answer costs both sides something.

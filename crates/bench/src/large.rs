@@ -1,0 +1,59 @@
+//! One run with many nodes behind one, and one with a long list: does it take twice as long with twice as many?
+
+use std::time::Instant;
+
+use switchyard_core::run::RunStatus;
+use switchyard_runtime::Handlers;
+
+use crate::redis::Place;
+use crate::report::Figures;
+use crate::yard::BenchYard;
+use crate::{Args, programs};
+
+pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
+    let mut figures = Figures::default();
+    for &size in &args.large_sizes {
+        for (name, program) in [("fan", programs::fan(size)?), ("map", programs::map(size)?)] {
+            let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
+            yard.work();
+            reset_slowest(yard.place()).await?;
+            let begun = Instant::now();
+            let run = yard.submit(&program).await?;
+            yard.engine().wait_for_end(run).await?;
+            let seconds = begun.elapsed().as_secs_f64();
+            let status = yard.engine().archive().run(run).await?.map(|record| record.status);
+            anyhow::ensure!(status == Some(RunStatus::Succeeded), "the {name} of {size} ended as {status:?}");
+            figures = figures.with(&format!("{name}_{size:06}_s"), seconds);
+            if let Some(slowest) = slowest(yard.place()).await? {
+                figures = figures.with(&format!("{name}_{size:06}_slowest_call_ms"), slowest);
+            }
+            yard.close().await?;
+        }
+    }
+    Ok(figures)
+}
+
+/// Redis keeps what took it longer than a millisecond. One that does not let itself be told so is not asked.
+async fn reset_slowest(place: Option<&Place>) -> anyhow::Result<()> {
+    let Some(place) = place else { return Ok(()) };
+    let mut connection = place.connect().await?;
+    let mut set = redis::cmd("CONFIG");
+    set.arg("SET").arg("slowlog-log-slower-than").arg(1_000);
+    let _ = set.query_async::<()>(&mut connection).await;
+    let _ = redis::cmd("SLOWLOG").arg("RESET").query_async::<()>(&mut connection).await;
+    Ok(())
+}
+
+/// The longest that a call has kept Redis busy, in milliseconds.
+async fn slowest(place: Option<&Place>) -> anyhow::Result<Option<f64>> {
+    let Some(place) = place else { return Ok(None) };
+    let mut connection = place.connect().await?;
+    let mut get = redis::cmd("SLOWLOG");
+    let log = get.arg("GET").arg(-1).query_async::<Vec<Vec<redis::Value>>>(&mut connection).await;
+    let micros = |entry: &Vec<redis::Value>| match entry.get(2) {
+        Some(redis::Value::Int(micros)) => Some(*micros),
+        _ => None,
+    };
+    let slowest = log.ok().and_then(|log| log.iter().filter_map(micros).max());
+    Ok(Some(slowest.map_or(0.0, |micros| micros as f64 / 1e3)))
+}
