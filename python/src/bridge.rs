@@ -1,6 +1,6 @@
 //! How calls get out of an event loop, and results into it.
 //!
-//! A call goes by a [`Rail`]: a connection that the loop watches itself. Where there is none, or not yet, the runtime does the
+//! A call goes by a [`LoopConnection`]: a connection that the loop watches itself. Where there is none, or not yet, the runtime does the
 //! call on its thread. The loop then watches one end of a socket pair: a thread with a result puts it into the queue and, if
 //! the queue was empty, writes a byte. The loop resolves all futures that have a result. So no other thread ever waits for
 //! the interpreter, and results that arrive together are handed over together. The other way is the same: what the loop
@@ -16,12 +16,12 @@ use parking_lot::Mutex;
 use pyo3::intern;
 use pyo3::prelude::*;
 use switchyard_checkpoints::Error;
-use switchyard_checkpoints::wire::{Failure, Wire};
+use switchyard_checkpoints::raw_connection::{Failure, RawConnection};
 
 use crate::errors::to_python;
 use crate::live::{Live, runtime};
+use crate::loop_connection::{Arrivals, Call, LoopConnection, Wants};
 use crate::op::{Outcome, Task};
-use crate::rail::{Arrivals, Call, Rail, Wants};
 
 /// The way out of one event loop and into it. All but the queue is only used by the loop's thread.
 #[pyclass(frozen, module = "switchyard._core")]
@@ -33,12 +33,12 @@ pub(crate) struct Bridge {
     /// Begun in this turn of the loop, for the runtime.
     begun: Mutex<Vec<Begun>>,
     /// By the saver's connections.
-    rails: Mutex<HashMap<u64, Track>>,
+    connections: Mutex<HashMap<u64, Track>>,
 }
 
 enum Track {
     Coming,
-    Here(Rail),
+    Here(LoopConnection),
 }
 
 struct Begun {
@@ -61,7 +61,7 @@ struct Queue {
 
 enum News {
     Answer(u64, Result<Outcome, Error>),
-    Rail(Arc<Live>, Result<Wire, Failure>),
+    LoopConnection(Arc<Live>, Result<RawConnection, Failure>),
 }
 
 /// A result that is owed to a future.
@@ -106,8 +106,8 @@ impl Bridge {
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
         let queue = Arc::new(Queue { writer, news: Mutex::default() });
-        let (futures, begun, rails) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Ok(Self { reader, queue, futures, begun, rails })
+        let (futures, begun, connections) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(Self { reader, queue, futures, begun, connections })
     }
 
     /// What the loop has to watch.
@@ -141,22 +141,24 @@ impl Bridge {
                         resolve(slf.py(), future, answer)?;
                     }
                 }
-                News::Rail(live, connected) => add_rail(slf, event_loop, &live, connected)?,
+                News::LoopConnection(live, connected) => add_rail(slf, event_loop, &live, connected)?,
             }
         }
         Ok(())
     }
 
-    /// There is something to be read from a rail.
+    /// There is something to be read from a connection.
     fn arrive(slf: &Bound<'_, Self>, id: u64, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
-        let arrivals = slf.get().on_rail(id, Rail::arrive).unwrap_or_default();
+        let arrivals = slf.get().on_connection(id, LoopConnection::arrive).unwrap_or_default();
         settle(slf, id, event_loop, arrivals)
     }
 
-    /// There is room on a rail, or something to be sent at the end of the turn.
+    /// There is room on a connection, or something to be sent at the end of the turn.
     fn depart(slf: &Bound<'_, Self>, id: u64, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = slf.py();
-        let Some((fd, departed)) = slf.get().on_rail(id, |rail| (rail.fd(), rail.depart())) else {
+        let Some((fd, departed)) =
+            slf.get().on_connection(id, |connection| (connection.fd(), connection.depart()))
+        else {
             return Ok(());
         };
         let Ok(departed) = departed else { return give_up(slf, id, event_loop) };
@@ -178,7 +180,7 @@ impl Bridge {
 
     /// Keeps the loop turning while an answer is expected any moment: others get their turns, but it does not go to sleep.
     fn stay_awake(slf: &Bound<'_, Self>, id: u64, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
-        if slf.get().on_rail(id, Rail::stays_awake) == Some(true) {
+        if slf.get().on_connection(id, LoopConnection::stays_awake) == Some(true) {
             soon(slf, intern!(slf.py(), "stay_awake"), id, event_loop)?;
         }
         Ok(())
@@ -186,12 +188,12 @@ impl Bridge {
 
     /// Looks after calls that are not answered in time.
     fn watch(slf: &Bound<'_, Self>, id: u64, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
-        let patience = slf.get().on_rail(id, |rail| {
-            let patience = rail.patience();
-            rail.is_watched = patience.is_some();
-            patience
+        let timeout = slf.get().on_connection(id, |connection| {
+            let timeout = connection.timeout();
+            connection.is_watched = timeout.is_some();
+            timeout
         });
-        match patience.flatten() {
+        match timeout.flatten() {
             None => Ok(()),
             Some(left) if left.is_zero() => give_up(slf, id, event_loop),
             Some(left) => later(slf, left.as_secs_f64(), id, event_loop),
@@ -213,43 +215,43 @@ impl Bridge {
         if !live.is_for_wire(&task) {
             return by_runtime(slf, event_loop, task, live, future);
         }
-        let mut rails = this.rails.lock();
-        let wants = match rails.get_mut(&id) {
-            Some(Track::Here(rail)) => rail.begin(Call::new(task, live, future)),
+        let mut connections = this.connections.lock();
+        let wants = match connections.get_mut(&id) {
+            Some(Track::Here(connection)) => connection.begin(Call::new(task, live, future)),
             Some(Track::Coming) => {
-                drop(rails);
+                drop(connections);
                 return by_runtime(slf, event_loop, task, live, future);
             }
             None => {
-                rails.insert(id, Track::Coming);
-                drop(rails);
+                connections.insert(id, Track::Coming);
+                drop(connections);
                 this.connect(slf.py(), live.clone())?;
                 return by_runtime(slf, event_loop, task, live, future);
             }
         };
-        drop(rails);
+        drop(connections);
         serve(slf, id, event_loop, &wants)
     }
 
     fn connect(&self, py: Python<'_>, live: Arc<Live>) -> PyResult<()> {
         let queue = self.queue.clone();
         runtime().map_err(|error| to_python(py, error))?.spawn(async move {
-            let connected = Wire::connect(&live.address).await;
-            queue.push(News::Rail(live, connected));
+            let connected = RawConnection::connect(&live.address).await;
+            queue.push(News::LoopConnection(live, connected));
         });
         Ok(())
     }
 
-    fn on_rail<T>(&self, id: u64, act: impl FnOnce(&mut Rail) -> T) -> Option<T> {
-        match self.rails.lock().get_mut(&id) {
-            Some(Track::Here(rail)) => Some(act(rail)),
+    fn on_connection<T>(&self, id: u64, act: impl FnOnce(&mut LoopConnection) -> T) -> Option<T> {
+        match self.connections.lock().get_mut(&id) {
+            Some(Track::Here(connection)) => Some(act(connection)),
             _ => None,
         }
     }
 
-    fn remove_rail(&self, id: u64) -> Option<Rail> {
-        match self.rails.lock().remove(&id) {
-            Some(Track::Here(rail)) => Some(rail),
+    fn remove_connection(&self, id: u64) -> Option<LoopConnection> {
+        match self.connections.lock().remove(&id) {
+            Some(Track::Here(connection)) => Some(connection),
             _ => None,
         }
     }
@@ -288,20 +290,20 @@ fn add_rail(
     slf: &Bound<'_, Bridge>,
     event_loop: &Bound<'_, PyAny>,
     live: &Live,
-    connected: Result<Wire, Failure>,
+    connected: Result<RawConnection, Failure>,
 ) -> PyResult<()> {
     match connected {
         Ok(wire) => {
             live.keep(wire.closer());
             let fd = wire.fd();
-            slf.get().rails.lock().insert(live.id, Track::Here(Rail::new(wire)));
+            slf.get().connections.lock().insert(live.id, Track::Here(LoopConnection::new(wire)));
             let arrive = slf.getattr(intern!(slf.py(), "arrive"))?;
             event_loop.call_method1(intern!(slf.py(), "add_reader"), (fd, arrive, live.id, event_loop))?;
         }
         // The next call tries again, unless it is of no use.
         Err(failure) => {
             live.note(failure);
-            slf.get().rails.lock().remove(&live.id);
+            slf.get().connections.lock().remove(&live.id);
         }
     }
     Ok(())
@@ -312,8 +314,8 @@ fn serve(slf: &Bound<'_, Bridge>, id: u64, event_loop: &Bound<'_, PyAny>, wants:
         soon(slf, intern!(slf.py(), "depart"), id, event_loop)?;
     }
     if wants.watch {
-        let patience = slf.get().on_rail(id, |rail| rail.patience()).flatten();
-        later(slf, patience.unwrap_or_default().as_secs_f64(), id, event_loop)?;
+        let timeout = slf.get().on_connection(id, |connection| connection.timeout()).flatten();
+        later(slf, timeout.unwrap_or_default().as_secs_f64(), id, event_loop)?;
     }
     Ok(())
 }
@@ -326,8 +328,8 @@ fn settle(
     arrivals: Arrivals,
 ) -> PyResult<()> {
     if arrivals.is_lost {
-        let rail = slf.get().remove_rail(id);
-        leave(event_loop, rail)?;
+        let connection = slf.get().remove_connection(id);
+        leave(event_loop, connection)?;
     }
     for call in arrivals.elsewhere {
         by_runtime(slf, event_loop, call.task, call.live, call.future)?;
@@ -339,15 +341,15 @@ fn settle(
 }
 
 fn give_up(slf: &Bound<'_, Bridge>, id: u64, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
-    let Some(rail) = slf.get().remove_rail(id) else { return Ok(()) };
-    let fd = rail.fd();
+    let Some(connection) = slf.get().remove_connection(id) else { return Ok(()) };
+    let fd = connection.fd();
     unwatch(event_loop, fd)?;
-    settle(slf, id, event_loop, rail.give_up())
+    settle(slf, id, event_loop, connection.give_up())
 }
 
 /// The loop forgets the socket before it is closed.
-fn leave(event_loop: &Bound<'_, PyAny>, rail: Option<Rail>) -> PyResult<()> {
-    rail.map_or(Ok(()), |rail| unwatch(event_loop, rail.fd()))
+fn leave(event_loop: &Bound<'_, PyAny>, connection: Option<LoopConnection>) -> PyResult<()> {
+    connection.map_or(Ok(()), |connection| unwatch(event_loop, connection.fd()))
 }
 
 fn unwatch(event_loop: &Bound<'_, PyAny>, fd: i32) -> PyResult<()> {

@@ -3,7 +3,7 @@
 //! - [`op`]: something to be done, made of Python objects while the interpreter is held
 //! - [`core`]: doing it: now, with the interpreter let go; or on the runtime, with a future of the caller's event loop
 //! - [`live`]: connections of this process; a forked child makes its own
-//! - [`bridge`], [`rail`]: how calls get out of an event loop, and results into it
+//! - [`bridge`], [`loop_connection`]: how calls get out of an event loop, and results into it
 //! - [`convert`], [`errors`]: to and from Python
 
 mod bridge;
@@ -11,8 +11,8 @@ mod convert;
 mod core;
 mod errors;
 mod live;
+mod loop_connection;
 mod op;
-mod rail;
 
 #[pyo3::pymodule]
 mod _core {

@@ -1,7 +1,7 @@
 //! Connections of one process.
 //!
 //! A sync call has a lane to itself: a connection that the calling thread waits on, so that no other thread has to be woken
-//! on the way. Lanes are kept and used again. Async calls have a connection for each event loop ([`crate::rail`]). What
+//! on the way. Connections are kept and used again. Async calls have a connection for each event loop ([`crate::loop_connection`]). What
 //! neither of them can do goes by the store, which connects in every way and repeats what was lost. Nothing of this survives
 //! a fork: the child notices by its process id, and leaves the parent's as it is.
 
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use switchyard_checkpoints::keys::Keyspace;
-use switchyard_checkpoints::wire::{Closer, Failure, Reply, Wire};
-use switchyard_checkpoints::{Address, Checkpoints, Error, Link};
+use switchyard_checkpoints::raw_connection::{Closer, Failure, RawConnection, Reply};
+use switchyard_checkpoints::{Address, Checkpoints, Connection, Error};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::op::{Outcome, Task};
@@ -28,16 +28,16 @@ pub(crate) struct Live {
     pub(crate) timeout: Duration,
     pub(crate) address: Address,
     pub(crate) store: Checkpoints,
-    /// Whether the address can be reached by a [`Wire`], as far as is known.
+    /// Whether the address can be reached by a [`RawConnection`], as far as is known.
     is_plain: AtomicBool,
-    lanes: Mutex<Vec<Lane>>,
-    rails: Mutex<Vec<Closer>>,
+    lanes: Mutex<Vec<ThreadConnection>>,
+    connections: Mutex<Vec<Closer>>,
 }
 
-struct Lane {
+struct ThreadConnection {
     runtime: Runtime,
     store: Checkpoints,
-    wire: Option<Wire>,
+    wire: Option<RawConnection>,
     /// Kept from call to call for its room.
     unsent: Vec<u8>,
 }
@@ -49,11 +49,11 @@ impl Live {
             pid: std::process::id(),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             timeout,
-            is_plain: AtomicBool::new(Wire::is_for(&address)),
-            store: Checkpoints::new(Link::new(address.clone(), timeout), space),
+            is_plain: AtomicBool::new(RawConnection::is_for(&address)),
+            store: Checkpoints::new(Connection::new(address.clone(), timeout), space),
             address,
             lanes: Mutex::default(),
-            rails: Mutex::default(),
+            connections: Mutex::default(),
         }
     }
 
@@ -70,10 +70,10 @@ impl Live {
     }
 
     /// To be closed with this.
-    pub(crate) fn keep(&self, rail: Closer) {
-        let mut rails = self.rails.lock();
-        rails.retain(|each| !each.is_gone());
-        rails.push(rail);
+    pub(crate) fn keep(&self, connection: Closer) {
+        let mut connections = self.connections.lock();
+        connections.retain(|each| !each.is_gone());
+        connections.push(connection);
     }
 
     /// On this thread, until it is done.
@@ -91,24 +91,24 @@ impl Live {
         outcome
     }
 
-    fn new_lane(&self) -> Result<Lane, Error> {
+    fn new_lane(&self) -> Result<ThreadConnection, Error> {
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(|error| cannot_start(&error))?;
-        let link = Link::new(self.address.clone(), self.timeout);
+        let link = Connection::new(self.address.clone(), self.timeout);
         let store = Checkpoints::new(link, self.store.space().clone());
-        Ok(Lane { runtime, store, wire: None, unsent: Vec::new() })
+        Ok(ThreadConnection { runtime, store, wire: None, unsent: Vec::new() })
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            self.rails.lock().iter().for_each(Closer::close);
+            self.connections.lock().iter().for_each(Closer::close);
         }
     }
 }
 
-impl Lane {
+impl ThreadConnection {
     fn run(&mut self, task: Task, live: &Live) -> Result<Outcome, Error> {
         if live.is_for_wire(&task) {
             self.unsent.clear();
@@ -126,7 +126,7 @@ impl Lane {
     fn exchange(&mut self, live: &Live) -> Result<Reply, Failure> {
         let mut wire = match self.wire.take() {
             Some(wire) => wire,
-            None => self.runtime.block_on(Wire::connect(&live.address))?,
+            None => self.runtime.block_on(RawConnection::connect(&live.address))?,
         };
         let answer = wire.exchange(&self.unsent, live.timeout);
         if matches!(answer, Ok(_) | Err(Failure::Refused)) {

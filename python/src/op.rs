@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use switchyard_checkpoints::keys::Keyspace;
-use switchyard_checkpoints::wire::Reply;
+use switchyard_checkpoints::raw_connection::Reply;
 use switchyard_checkpoints::{
     Checkpoints, DeltaHistory, Error, Get, Page, Put, PutWrites, Seek, Stats, Stored, Strategy, ThreadInfo,
     Ttl,
@@ -203,7 +203,7 @@ impl Op {
 }
 
 impl Task {
-    /// Whether it is one call, which can be sent over a [`Wire`](switchyard_checkpoints::wire::Wire).
+    /// Whether it is one call, which can be sent over a [`RawConnection`](switchyard_checkpoints::wire::RawConnection).
     pub(crate) fn is_one_call(&self) -> bool {
         matches!(self, Self::Put(_) | Self::PutWrites(_) | Self::Get(_))
     }

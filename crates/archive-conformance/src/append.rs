@@ -27,8 +27,8 @@ pub async fn all<B: Backend>(backend: &B) {
 }
 
 async fn every_kind_comes_back_as_it_was<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     let events = history.all(every_kind().into_iter().chain(every_wait()));
     archive.append(events.clone()).await.unwrap();
@@ -36,8 +36,8 @@ async fn every_kind_comes_back_as_it_was<B: Backend>(backend: &B) {
 }
 
 async fn pages_follow_each_other<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     let steps = (0..9).map(|n| node_started(&format!("node_{n}")));
     history.put(&*archive, std::iter::once(accepted()).chain(steps)).await;
@@ -55,8 +55,8 @@ async fn pages_follow_each_other<B: Backend>(backend: &B) {
 }
 
 async fn the_order_is_that_of_the_calls<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     let mut acks = vec![archive.append(vec![history.next(accepted())])];
     acks.extend((0..50).map(|n| archive.append(vec![history.next(node_started(&format!("node_{n}")))])));
@@ -68,8 +68,8 @@ async fn the_order_is_that_of_the_calls<B: Backend>(backend: &B) {
 }
 
 async fn an_ack_that_nobody_awaits_is_no_loss<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     drop(archive.append(vec![history.next(accepted())]));
     history.put(&*archive, [node_started("fetch")]).await;
@@ -77,8 +77,8 @@ async fn an_ack_that_nobody_awaits_is_no_loss<B: Backend>(backend: &B) {
 }
 
 async fn a_repetition_changes_nothing<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     let events = history.all([accepted(), paused(), crate::fixtures::resumed()]);
     archive.append(events.clone()).await.unwrap();
@@ -92,8 +92,8 @@ async fn a_repetition_changes_nothing<B: Backend>(backend: &B) {
 }
 
 async fn an_overlap_adds_only_what_is_new<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     let events = history.all([accepted(), node_started("a"), node_succeeded("a"), node_started("b")]);
     archive.append(events[..2].to_vec()).await.unwrap();
@@ -102,13 +102,13 @@ async fn an_overlap_adds_only_what_is_new<B: Backend>(backend: &B) {
 }
 
 async fn no_events_are_taken_at_once<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    backend.open(&place).await.append(vec![]).await.unwrap();
+    let location = backend.location().await;
+    backend.open(&location).await.append(vec![]).await.unwrap();
 }
 
 async fn a_gap_is_refused<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     let events = history.all([accepted(), node_started("a"), node_succeeded("a"), node_started("b")]);
     archive.append(events[..2].to_vec()).await.unwrap();
@@ -125,8 +125,8 @@ async fn a_gap_is_refused<B: Backend>(backend: &B) {
 
 /// A call is refused whole; the calls before and behind it are kept.
 async fn another_history_is_refused<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let (mut history, mut bystander, mut stranger) =
         (History::of(run_id(0)), History::of(run_id(1)), History::of(run_id(2)));
     let events = history.all([accepted(), node_started("a"), node_succeeded("a"), node_started("b")]);
@@ -157,8 +157,8 @@ async fn another_history_is_refused<B: Backend>(backend: &B) {
 }
 
 async fn after_a_refusal_the_next_is_taken<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     let events = history.all([accepted(), node_started("a"), node_succeeded("a")]);
     archive.append(events[..1].to_vec()).await.unwrap();
@@ -170,8 +170,8 @@ async fn after_a_refusal_the_next_is_taken<B: Backend>(backend: &B) {
 
 async fn a_history_without_its_beginning_is_refused<B: Backend>(backend: &B) {
     for first in [2, 1] {
-        let place = backend.place().await;
-        let archive = backend.open(&place).await;
+        let location = backend.location().await;
+        let archive = backend.open(&location).await;
         let mut event = History::of(run_id(0)).next(EventKind::RunStarted {});
         event.seq = first;
         let refused = archive.append(vec![event]).await.unwrap_err();
@@ -181,8 +181,8 @@ async fn a_history_without_its_beginning_is_refused<B: Backend>(backend: &B) {
 }
 
 async fn many_runs_at_once_each_see_their_own<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let lanes = (0..100).map(|n| tokio::spawn(one_lane(archive.clone(), n)));
     for lane in join_all(lanes).await {
         lane.unwrap();

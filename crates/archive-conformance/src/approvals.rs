@@ -19,8 +19,8 @@ pub async fn all<B: Backend>(backend: &B) {
     the_list_is_newest_first_and_filtered(backend).await;
 }
 
-async fn asked<B: Backend>(backend: &B, place: &B::Place) -> (Arc<dyn Archive>, History) {
-    let archive = backend.open(place).await;
+async fn asked<B: Backend>(backend: &B, location: &B::Location) -> (Arc<dyn Archive>, History) {
+    let archive = backend.open(location).await;
     let mut history = History::of(run_id(0));
     history.put(&*archive, [accepted(), node_waiting("approve", "appr_1")]).await;
     (archive, history)
@@ -31,8 +31,8 @@ async fn status(archive: &dyn Archive, approval: &str) -> ApprovalStatus {
 }
 
 async fn a_question_is_pending<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let (archive, history) = asked(backend, &place).await;
+    let location = backend.location().await;
+    let (archive, history) = asked(backend, &location).await;
     let request = approval_request("appr_1");
     let expected = ApprovalRecord {
         approval: request.approval.clone(),
@@ -56,8 +56,8 @@ async fn a_decision_says_who_when_and_why<B: Backend>(backend: &B) {
     for (decision, expected) in
         [(Decision::Approved, ApprovalStatus::Approved), (Decision::Rejected, ApprovalStatus::Rejected)]
     {
-        let place = backend.place().await;
-        let (archive, mut history) = asked(backend, &place).await;
+        let location = backend.location().await;
+        let (archive, mut history) = asked(backend, &location).await;
         history.put(&*archive, [decided("approve", "appr_1", decision)]).await;
         let row = archive.approval(&ApprovalId::new("appr_1")).await.unwrap().unwrap();
         assert_eq!(row.status, expected);
@@ -75,8 +75,8 @@ async fn a_question_ends_with_its_node_or_run<B: Backend>(backend: &B) {
         (node_failed("another"), ApprovalStatus::Pending),
     ] {
         let name = kind.name();
-        let place = backend.place().await;
-        let (archive, mut history) = asked(backend, &place).await;
+        let location = backend.location().await;
+        let (archive, mut history) = asked(backend, &location).await;
         let mut other = History::of(run_id(1));
         other.put(&*archive, [accepted(), node_waiting("approve", "appr_2")]).await;
         history.put(&*archive, [kind]).await;
@@ -86,16 +86,16 @@ async fn a_question_ends_with_its_node_or_run<B: Backend>(backend: &B) {
 }
 
 async fn a_decided_one_stays_decided<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let (archive, mut history) = asked(backend, &place).await;
+    let location = backend.location().await;
+    let (archive, mut history) = asked(backend, &location).await;
     let rejected = decided("approve", "appr_1", Decision::Rejected);
     history.put(&*archive, [rejected, node_failed("approve"), closing(), ended(EndStatus::Failed)]).await;
     assert_eq!(status(&*archive, "appr_1").await, ApprovalStatus::Rejected);
 }
 
 async fn the_list_is_newest_first_and_filtered<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let (archive, mut history) = asked(backend, &place).await;
+    let location = backend.location().await;
+    let (archive, mut history) = asked(backend, &location).await;
     let mut other = History::of(run_id(1));
     other.put(&*archive, [accepted(), node_waiting("approve", "appr_2")]).await;
     history.put(&*archive, [decided("approve", "appr_1", Decision::Approved)]).await;

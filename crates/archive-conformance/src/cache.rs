@@ -19,8 +19,8 @@ fn number(n: u32) -> Payload {
 }
 
 async fn a_result_is_remembered_until_it_expires<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     assert_eq!(archive.cached("save", "k", at(0)).await.unwrap(), None);
 
     let large = Payload::Cas(CasRef { hash: Hash::of(b"large"), bytes: 70_000 });
@@ -36,8 +36,8 @@ async fn a_result_is_remembered_until_it_expires<B: Backend>(backend: &B) {
 }
 
 async fn the_newest_result_counts<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     archive.cache("save", "k", number(1), at(0), Duration::from_secs(100)).await.unwrap();
     archive.cache("save", "k", number(2), at(1), Duration::from_secs(4)).await.unwrap();
     assert_eq!(archive.cached("save", "k", at(4)).await.unwrap(), Some(number(2)));
@@ -45,8 +45,8 @@ async fn the_newest_result_counts<B: Backend>(backend: &B) {
 }
 
 async fn scopes_and_keys_are_apart<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let hour = Duration::from_secs(3600);
     archive.cache("a", "bc", number(1), at(0), hour).await.unwrap();
     archive.cache("ab", "c", number(2), at(0), hour).await.unwrap();

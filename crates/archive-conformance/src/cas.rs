@@ -31,8 +31,8 @@ fn noise(len: usize) -> Bytes {
 }
 
 async fn content_comes_back_to_the_byte<B: CasBackend>(backend: &B) {
-    let place = backend.place().await;
-    let cas = backend.open(&place).await;
+    let location = backend.location().await;
+    let cas = backend.open(&location).await;
     for content in [Bytes::new(), Bytes::from_static(b"\0"), noise(4_097), noise(3_000_000)] {
         let reference = cas.put(content.clone()).await.unwrap();
         assert_eq!(reference, CasRef { hash: Hash::of(&content), bytes: content.len() as u64 });
@@ -41,8 +41,8 @@ async fn content_comes_back_to_the_byte<B: CasBackend>(backend: &B) {
 }
 
 async fn the_same_content_is_one_copy<B: CasBackend>(backend: &B) {
-    let place = backend.place().await;
-    let cas = backend.open(&place).await;
+    let location = backend.location().await;
+    let cas = backend.open(&location).await;
     let content = noise(100_000);
     let puts = join_all((0..8).map(|_| cas.put(content.clone()))).await;
     for reference in puts {
@@ -53,8 +53,8 @@ async fn the_same_content_is_one_copy<B: CasBackend>(backend: &B) {
 }
 
 async fn what_is_not_there_is_said_so<B: CasBackend>(backend: &B) {
-    let place = backend.place().await;
-    let cas = backend.open(&place).await;
+    let location = backend.location().await;
+    let cas = backend.open(&location).await;
     cas.put(Bytes::from_static(b"something else")).await.unwrap();
     let reference = CasRef { hash: Hash::of(b"never put"), bytes: 9 };
     let missing = cas.get(reference).await.unwrap_err();
@@ -63,8 +63,8 @@ async fn what_is_not_there_is_said_so<B: CasBackend>(backend: &B) {
 }
 
 async fn what_is_old_is_listed_in_pages<B: CasBackend>(backend: &B) {
-    let place = backend.place().await;
-    let cas = backend.open(&place).await;
+    let location = backend.location().await;
+    let cas = backend.open(&location).await;
     assert_eq!(cas.aged(Duration::ZERO, None, 10).await.unwrap(), []);
     let mut expected = Vec::new();
     for n in 0..20u8 {
@@ -85,8 +85,8 @@ async fn what_is_old_is_listed_in_pages<B: CasBackend>(backend: &B) {
 }
 
 async fn what_is_young_is_not_removed<B: CasBackend>(backend: &B) {
-    let place = backend.place().await;
-    let cas = backend.open(&place).await;
+    let location = backend.location().await;
+    let cas = backend.open(&location).await;
     let content = noise(10_000);
     let reference = cas.put(content.clone()).await.unwrap();
     let other = cas.put(noise(10_001)).await.unwrap();
@@ -104,10 +104,10 @@ async fn what_is_young_is_not_removed<B: CasBackend>(backend: &B) {
 }
 
 async fn content_is_still_there_when_opened_again<B: CasBackend>(backend: &B) {
-    let place = backend.place().await;
-    let cas = backend.open(&place).await;
+    let location = backend.location().await;
+    let cas = backend.open(&location).await;
     let content = noise(10_000);
     let reference = cas.put(content.clone()).await.unwrap();
     drop(cas);
-    assert_eq!(backend.open(&place).await.get(reference).await.unwrap(), content);
+    assert_eq!(backend.open(&location).await.get(reference).await.unwrap(), content);
 }

@@ -26,8 +26,8 @@ async fn ids(archive: &dyn Archive) -> Vec<Arc<str>> {
 }
 
 async fn a_poisoned_node_is_buried_until_it_starts_over<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(1));
     history.put(&*archive, [accepted(), failed("a\0", "poisoned"), failed("b", "boom")]).await;
     let mut other = History::of(run_id(2));
@@ -43,7 +43,7 @@ async fn a_poisoned_node_is_buried_until_it_starts_over<B: Backend>(backend: &B)
     let retried = EventKind::RunRetried { by: "ada".into(), reset: vec!["a\0".into()], operation: None };
     history.put(&*archive, [ended(EndStatus::Failed), retried.clone()]).await;
     drop(archive);
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     assert_eq!(ids(&*archive).await, std::slice::from_ref(&newest.id), "that of the other run stays");
     let again = [failed("a\0", "poisoned"), ended(EndStatus::Failed), retried, failed("a\0", "poisoned")];
     history.put(&*archive, again).await;
@@ -51,15 +51,15 @@ async fn a_poisoned_node_is_buried_until_it_starts_over<B: Backend>(backend: &B)
 }
 
 async fn letters_are_buried_once_and_purged<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let letters: Vec<DeadLetter> =
         (1..=4).map(|n| DeadLetter::of_signal(&format!("{n}\0"), "no JSON", at(n))).collect();
     for letter in letters.iter().chain(&letters) {
         archive.bury(letter.clone()).await.unwrap();
     }
     drop(archive);
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     let listed = |letter: &DeadLetter| DeadLetter { signal: None, ..letter.clone() };
     let newest_first: Vec<DeadLetter> = letters.iter().rev().map(listed).collect();
     assert_eq!(archive.dead_letters(100).await.unwrap(), newest_first, "a list has no signals");
@@ -80,8 +80,8 @@ async fn letters_are_buried_once_and_purged<B: Backend>(backend: &B) {
 }
 
 async fn letters_go_with_their_run<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(1));
     history.put(&*archive, [accepted(), failed("a", "poisoned"), ended(EndStatus::Failed)]).await;
     archive.bury(DeadLetter::of_signal("x", "no JSON", at(1))).await.unwrap();
@@ -91,8 +91,8 @@ async fn letters_go_with_their_run<B: Backend>(backend: &B) {
 }
 
 async fn an_entry_of_the_outbox_is_kept_with_its_beginning<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let content = "hello \0 wörld ".repeat(100_000);
     let letter = DeadLetter::of_outbox_entry("7-0", Some(run_id(1)), "no event", &content, at(7));
     archive.bury(letter.clone()).await.unwrap();

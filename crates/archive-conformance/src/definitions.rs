@@ -10,8 +10,8 @@ pub async fn all<B: Backend>(backend: &B) {
 }
 
 async fn a_definition_comes_back_to_the_letter<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let long = format!("{{\"name\":\"Zürich\\n\",\"pad\":\"{}\"}}", "x".repeat(300_000));
     for text in ["{}", "{\"a\": \"'; --\"}", &long] {
         let hash = Hash::of(text.as_bytes());
@@ -22,8 +22,8 @@ async fn a_definition_comes_back_to_the_letter<B: Backend>(backend: &B) {
 }
 
 async fn keeping_it_twice_is_once<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let hash = Hash::of(b"{}");
     let (first, second) =
         futures::join!(archive.put_definition(hash, "{}".into()), archive.put_definition(hash, "{}".into()));

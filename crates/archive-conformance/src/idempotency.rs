@@ -13,8 +13,8 @@ pub async fn all<B: Backend>(backend: &B) {
 }
 
 async fn a_key_leads_to_its_run<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let body = Hash::of(b"body");
     let mut history = History::of(run_id(0));
     history.put(&*archive, [accepted_with_key("order-17", body)]).await;
@@ -33,8 +33,8 @@ async fn a_key_leads_to_its_run<B: Backend>(backend: &B) {
 
 /// The hot store answers a repeated key with the run that has it, so two runs with one key are a bug.
 async fn a_second_run_with_a_key_is_refused<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let body = Hash::of(b"body");
     History::of(run_id(0)).put(&*archive, [accepted_with_key("order-17", body)]).await;
     let second = History::of(run_id(1)).next(accepted_with_key("order-17", body));

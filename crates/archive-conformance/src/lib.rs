@@ -39,23 +39,23 @@ use switchyard_store::{Archive, Cas};
 #[async_trait]
 pub trait Backend: Sync {
     /// Where an archive lies: a folder, a schema. It may clean up when it is dropped.
-    type Place: Send + Sync;
+    type Location: Send + Sync;
 
     /// A new, empty location that no other test uses.
-    async fn place(&self) -> Self::Place;
+    async fn location(&self) -> Self::Location;
 
     /// Opens what is there. Called again for the same place after the archive of the first call was dropped.
-    async fn open(&self, place: &Self::Place) -> Arc<dyn Archive>;
+    async fn open(&self, location: &Self::Location) -> Arc<dyn Archive>;
 }
 
 /// The same for a CAS.
 #[async_trait]
 pub trait CasBackend: Sync {
-    type Place: Send + Sync;
+    type Location: Send + Sync;
 
-    async fn place(&self) -> Self::Place;
+    async fn location(&self) -> Self::Location;
 
-    async fn open(&self, place: &Self::Place) -> Arc<dyn Cas>;
+    async fn open(&self, location: &Self::Location) -> Arc<dyn Cas>;
 }
 
 /// Every group for an archive, one after the other.

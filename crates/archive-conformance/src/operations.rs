@@ -44,8 +44,8 @@ fn key(id: &str) -> ApiKeyRecord {
 }
 
 async fn every_mutation_is_made_once_and_answers_the_same<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     archive.bury(DeadLetter::of_signal("one", "why", at(1))).await.unwrap();
     archive.bury(DeadLetter::of_signal("two", "why", at(2))).await.unwrap();
     let mutations = [
@@ -76,7 +76,7 @@ async fn every_mutation_is_made_once_and_answers_the_same<B: Backend>(backend: &
         ]
     );
     drop(archive);
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     for ((mutation, kind), outcome) in mutations.into_iter().zip(first) {
         assert_eq!(archive.mutate(mutation, Some(&named(kind, kind))).await.unwrap(), outcome, "{kind}");
     }
@@ -84,8 +84,8 @@ async fn every_mutation_is_made_once_and_answers_the_same<B: Backend>(backend: &
 }
 
 async fn an_answer_outlives_what_it_was_about<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let first = named("first", "register");
     let version = |outcome: MutationOutcome| outcome.workflow().unwrap().version;
     assert_eq!(version(archive.mutate(register(b"1"), Some(&first)).await.unwrap()), 1);
@@ -95,8 +95,8 @@ async fn an_answer_outlives_what_it_was_about<B: Backend>(backend: &B) {
 }
 
 async fn another_request_with_the_same_id_is_refused<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let put = Mutation::PutSchedule(Box::new(schedule("0 1 * * *")));
     archive.mutate(put, Some(&named("x", "put_schedule"))).await.unwrap();
     let other = OperationRequest { fingerprint: Hash::of(b"other"), ..named("x", "put_schedule") };
@@ -109,8 +109,8 @@ async fn another_request_with_the_same_id_is_refused<B: Backend>(backend: &B) {
 }
 
 async fn one_of_many_repetitions_at_once_makes_the_change<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     archive.put_api_key(key("a")).await.unwrap();
     let operation = named("x", "revoke_key");
     // Only the first of these could change anything, so each would answer another moment if it were made.
@@ -121,8 +121,8 @@ async fn one_of_many_repetitions_at_once_makes_the_change<B: Backend>(backend: &
 }
 
 async fn old_operations_are_let_go<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let later = at(1).plus(OPERATIONS_KEPT);
     for n in 0..3 {
         let old = named(&format!("old {n}"), "note");

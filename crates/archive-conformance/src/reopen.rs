@@ -20,8 +20,8 @@ pub async fn all<B: Backend>(backend: &B) {
 }
 
 async fn histories_and_rows_are_still_there<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut whole = History::of(run_id(0));
     let events = whole.all(every_kind());
     archive.append(events.clone()).await.unwrap();
@@ -34,7 +34,7 @@ async fn histories_and_rows_are_still_there<B: Backend>(backend: &B) {
     let unfinished = archive.unfinished().await.unwrap();
     drop(archive);
 
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     assert_eq!(archive.events(run_id(0), 0, 100).await.unwrap(), events);
     assert_eq!([archive.run(run_id(0)).await.unwrap(), archive.run(run_id(1)).await.unwrap()], rows);
     assert_eq!(archive.approvals(&ApprovalFilter::default()).await.unwrap(), approvals);
@@ -43,8 +43,8 @@ async fn histories_and_rows_are_still_there<B: Backend>(backend: &B) {
 }
 
 async fn the_rest_is_still_there<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let hash = Hash::of(b"{}");
     archive.put_definition(hash, "{}".into()).await.unwrap();
     let workflow = archive.register_workflow("enrich", hash, at(1)).await.unwrap();
@@ -52,7 +52,7 @@ async fn the_rest_is_still_there<B: Backend>(backend: &B) {
     History::of(run_id(0)).put(&*archive, [accepted_with_key("order-17", hash)]).await;
     drop(archive);
 
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     assert_eq!(archive.definition(hash).await.unwrap().as_deref(), Some("{}"));
     assert_eq!(archive.workflows().await.unwrap(), [workflow]);
     assert_eq!(archive.cached("save", "k", at(5)).await.unwrap(), Some(Payload::null()));
@@ -60,20 +60,20 @@ async fn the_rest_is_still_there<B: Backend>(backend: &B) {
 }
 
 async fn a_history_goes_on_where_it_was<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     let events = history.all([accepted(), node_started("a"), node_succeeded("a"), node_started("b")]);
     archive.append(events[..2].to_vec()).await.unwrap();
     drop(archive);
 
     // A caller that got no answer sends its events again.
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     archive.append(events[..3].to_vec()).await.unwrap();
     assert_eq!(archive.events(history.run, 0, 10).await.unwrap(), events[..3]);
     drop(archive);
 
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     archive.append(events[3..].to_vec()).await.unwrap();
     assert_eq!(archive.run(history.run).await.unwrap().unwrap().last_seq, 4);
     history.seq += 1;
@@ -82,8 +82,8 @@ async fn a_history_goes_on_where_it_was<B: Backend>(backend: &B) {
 }
 
 async fn an_archive_that_refused_can_be_opened_again<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     history.put(&*archive, [accepted()]).await;
     let mut gap = history.next(node_started("a"));
@@ -91,7 +91,7 @@ async fn an_archive_that_refused_can_be_opened_again<B: Backend>(backend: &B) {
     archive.append(vec![gap.clone()]).await.unwrap_err();
     drop(archive);
 
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     gap.seq -= 1;
     archive.append(vec![gap]).await.unwrap();
     assert_eq!(archive.run(history.run).await.unwrap().unwrap().last_seq, 2);

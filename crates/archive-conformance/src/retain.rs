@@ -53,16 +53,16 @@ async fn left(archive: &dyn Archive) -> Vec<RunId> {
 }
 
 async fn an_empty_policy_keeps_everything<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     put_ended(&*archive, run_id(0), accepted(), at(1)).await;
     assert_eq!(archive.retain(&Retention::default(), at(1_000_000), BATCH).await.unwrap(), 0);
     assert_eq!(left(&*archive).await, [run_id(0)]);
 }
 
 async fn old_runs_go_by_age<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     for n in 0..4 {
         put_ended(&*archive, run_id(n), accepted(), at(u64::from(n) * 10)).await;
     }
@@ -73,8 +73,8 @@ async fn old_runs_go_by_age<B: Backend>(backend: &B) {
 }
 
 async fn the_latest_ends_stay_by_count<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     // Not in the order of acceptance: the end decides.
     for (n, end) in [(0, 40), (1, 10), (2, 30), (3, 20)] {
         put_ended(&*archive, run_id(n), accepted(), at(end)).await;
@@ -90,8 +90,8 @@ async fn the_latest_ends_stay_by_count<B: Backend>(backend: &B) {
 }
 
 async fn a_pass_takes_the_earliest_ends_first<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     for (n, end) in [(0, 40), (1, 10), (2, 30), (3, 20), (4, 50)] {
         put_ended(&*archive, run_id(n), accepted(), at(end)).await;
     }
@@ -103,8 +103,8 @@ async fn a_pass_takes_the_earliest_ends_first<B: Backend>(backend: &B) {
 }
 
 async fn nothing_of_a_removed_run_is_left<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let first = || accepted_with_key("order-17", Hash::of(b"body"));
     let mut history = History::of(run_id(0));
     history.put(&*archive, [first(), node_waiting("approve", "appr_1"), ended(EndStatus::Failed)]).await;
@@ -122,8 +122,8 @@ async fn nothing_of_a_removed_run_is_left<B: Backend>(backend: &B) {
 }
 
 async fn children_go_with_their_parent<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     put_ended(&*archive, run_id(0), accepted(), at(30)).await;
     put_ended(&*archive, run_id(1), child_of(run_id(0)), at(10)).await;
     put_ended(&*archive, run_id(2), child_of(run_id(1)), at(5)).await;
@@ -135,8 +135,8 @@ async fn children_go_with_their_parent<B: Backend>(backend: &B) {
 }
 
 async fn a_parent_stays_as_long_as_a_child_goes_on<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     put_ended(&*archive, run_id(0), accepted(), at(10)).await;
     put_ended(&*archive, run_id(1), child_of(run_id(0)), at(10)).await;
     let mut grandchild = History::of(run_id(2));
@@ -151,8 +151,8 @@ async fn a_parent_stays_as_long_as_a_child_goes_on<B: Backend>(backend: &B) {
 }
 
 async fn what_goes_on_stays<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     History::of(run_id(0)).put(&*archive, [accepted()]).await;
     let mut again = History::of(run_id(1));
     again.put(&*archive, [accepted(), ended(EndStatus::Failed), retried()]).await;
@@ -175,8 +175,8 @@ async fn held(archive: &dyn Archive, of: &str, since: Timestamp) -> String {
 }
 
 async fn payloads_of_runs_are_held<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let with_input = |name: &str| accepted_as(Accepted { input: large(name), ..acceptance() });
     let succeeded = |name: &str| EventKind::NodeSucceeded { node: "n".into(), output: large(name) };
     let end =
@@ -184,7 +184,7 @@ async fn payloads_of_runs_are_held<B: Backend>(backend: &B) {
     History::of(run_id(0)).put(&*archive, [with_input("a"), succeeded("b"), end("c")]).await;
     History::of(run_id(1)).put(&*archive, [with_input("b"), succeeded("d")]).await;
     drop(archive);
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     assert_eq!(held(&*archive, "abcdx", at(100)).await, "abcd");
     assert_eq!(held(&*archive, "", at(100)).await, "");
 
@@ -198,8 +198,8 @@ async fn payloads_of_runs_are_held<B: Backend>(backend: &B) {
 }
 
 async fn payloads_elsewhere_are_held<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     archive.cache("save", "k", large("a"), at(0), Duration::from_secs(10)).await.unwrap();
     archive.cache("save", "l", large("a"), at(0), Duration::from_secs(5)).await.unwrap();
     assert_eq!(held(&*archive, "a", at(9)).await, "a");

@@ -20,8 +20,8 @@ fn id(text: &str) -> OperationId {
 }
 
 async fn an_operation_is_found_by_run_and_id<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let (first, second) = (operation("order 7", "go"), operation("order 7", "stop"));
     let mut history = History::of(run_id(0));
     history.put(&*archive, [accepted(), signalled(first.clone()), resumed()]).await;
@@ -41,8 +41,8 @@ async fn an_operation_is_found_by_run_and_id<B: Backend>(backend: &B) {
 }
 
 async fn every_command_is_an_operation<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     let kinds = every_operation();
     history.put(&*archive, std::iter::once(accepted()).chain(kinds.clone())).await;
@@ -54,13 +54,13 @@ async fn every_command_is_an_operation<B: Backend>(backend: &B) {
 }
 
 async fn operations_outlive_a_restart_and_go_with_their_run<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let sent = operation("order 7", "go");
     let kinds = [accepted(), signalled(sent.clone()), ended(EndStatus::Succeeded)];
     History::of(run_id(0)).put(&*archive, kinds).await;
     drop(archive);
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     assert!(archive.run_operation(run_id(0), &sent.id).await.unwrap().is_some());
     let policy = Retention { keep_for: Some(Duration::from_secs(1)), ..Retention::default() };
     assert_eq!(archive.retain(&policy, at(1_000), 10).await.unwrap(), 1);

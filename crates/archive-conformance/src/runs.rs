@@ -23,8 +23,8 @@ pub async fn all<B: Backend>(backend: &B) {
 }
 
 async fn a_row_says_what_was_accepted<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     assert_eq!(archive.run(run_id(1)).await.unwrap(), None);
 
     let parent = Some(ParentLink { run: run_id(0), node: "each".into(), index: 2, depth: 1 });
@@ -84,8 +84,8 @@ async fn the_status_follows_the_events<B: Backend>(backend: &B) {
             (ended(EndStatus::Failed), Failed),
         ],
     ];
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     for (n, steps) in (0..).zip(histories) {
         let mut history = History::of(run_id(n));
         for (kind, expected) in steps {
@@ -99,8 +99,8 @@ async fn the_status_follows_the_events<B: Backend>(backend: &B) {
 }
 
 async fn events_of_nodes_leave_the_status<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     history.put(&*archive, [accepted()]).await;
     for kind in every_kind().into_iter().chain(every_wait()).filter(|kind| kind.node().is_some()) {
@@ -112,8 +112,8 @@ async fn events_of_nodes_leave_the_status<B: Backend>(backend: &B) {
 }
 
 async fn an_ended_run_has_its_time_and_error<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     for (n, status) in (0..).zip([EndStatus::Succeeded, EndStatus::Failed, EndStatus::Cancelled]) {
         let mut history = History::of(run_id(n));
         history.put(&*archive, [accepted(), ended(status)]).await;
@@ -124,8 +124,8 @@ async fn an_ended_run_has_its_time_and_error<B: Backend>(backend: &B) {
 }
 
 async fn a_retried_run_has_neither<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let mut history = History::of(run_id(0));
     history.put(&*archive, [accepted(), closing(), ended(EndStatus::Failed)]).await;
     history.put(&*archive, [retried(), node_started("fetch")]).await;
@@ -136,8 +136,8 @@ async fn a_retried_run_has_neither<B: Backend>(backend: &B) {
 }
 
 async fn the_list_is_newest_first_in_pages<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     // Not archived in the order of acceptance: the id decides.
     for n in [3, 0, 4, 1, 2] {
         History::of(run_id(n)).put(&*archive, [accepted()]).await;
@@ -158,8 +158,8 @@ async fn the_list_is_newest_first_in_pages<B: Backend>(backend: &B) {
 }
 
 async fn the_list_can_be_filtered<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     for (n, workflow, status) in [
         (0, "enrich", Some(EndStatus::Failed)),
         (1, "enrich", None),
@@ -184,8 +184,8 @@ async fn the_list_can_be_filtered<B: Backend>(backend: &B) {
 }
 
 async fn children_are_listed_on_request<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     History::of(run_id(0)).put(&*archive, [accepted()]).await;
     let parent = Some(ParentLink { run: run_id(0), node: "each".into(), index: 0, depth: 1 });
     History::of(run_id(1)).put(&*archive, [accepted_as(Accepted { parent, ..acceptance() })]).await;
@@ -197,8 +197,8 @@ async fn children_are_listed_on_request<B: Backend>(backend: &B) {
 }
 
 async fn unfinished_is_oldest_first<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let queued = accepted_as(Accepted { queued: true, ..acceptance() });
     for (n, kinds) in [
         (5, vec![accepted(), closing(), EventKind::RunCompensating {}]),

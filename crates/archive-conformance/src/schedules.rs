@@ -21,13 +21,13 @@ fn record(name: &str, cron: &str) -> ScheduleRecord {
 }
 
 async fn a_schedule_is_kept_replaced_and_removed<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let (first, other) = (record("b", "0 1 * * *"), record("a", "0 2 * * *"));
     archive.put_schedule(first.clone()).await.unwrap();
     archive.put_schedule(other.clone()).await.unwrap();
     drop(archive);
-    let archive = backend.open(&place).await;
+    let archive = backend.open(&location).await;
     assert_eq!(archive.schedules().await.unwrap(), [other, first]);
     let changed = ScheduleRecord { next_at: None, last_run: Some(run_id(7)), ..record("b", "0 3 * * *") };
     archive.put_schedule(changed.clone()).await.unwrap();
@@ -38,8 +38,8 @@ async fn a_schedule_is_kept_replaced_and_removed<B: Backend>(backend: &B) {
 }
 
 async fn one_of_many_moves_it_on<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     archive.put_schedule(record("a", "0 1 * * *")).await.unwrap();
     let movers = (0..10).map(|n| archive.advance_schedule("a", Some(at(1)), Some(at(2)), Some(run_id(n))));
     let moved = join_all(movers).await.into_iter().filter(|moved| *moved.as_ref().unwrap()).count();

@@ -19,8 +19,8 @@ fn record(name: &str, version: u32, definition: &str, seq: u64) -> WorkflowRecor
 }
 
 async fn a_new_definition_is_a_new_version<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     assert_eq!(archive.workflow("enrich", None).await.unwrap(), None);
 
     let register = async |definition: &str, seq| {
@@ -42,8 +42,8 @@ async fn a_new_definition_is_a_new_version<B: Backend>(backend: &B) {
 }
 
 async fn the_list_has_the_newest_of_each<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     assert_eq!(archive.workflows().await.unwrap(), []);
     for (name, definition, seq) in [("b", "1", 1), ("a", "2", 2), ("b", "3", 3)] {
         archive.register_workflow(name, Hash::of(definition.as_bytes()), at(seq)).await.unwrap();
@@ -52,8 +52,8 @@ async fn the_list_has_the_newest_of_each<B: Backend>(backend: &B) {
 }
 
 async fn registering_at_once_gives_every_version_once<B: Backend>(backend: &B) {
-    let place = backend.place().await;
-    let archive = backend.open(&place).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     let registering = (0..20u8).map(|n| archive.register_workflow("enrich", Hash::of(&[n]), at(1)));
     let mut versions: Vec<u32> =
         join_all(registering).await.into_iter().map(|record| record.unwrap().version).collect();

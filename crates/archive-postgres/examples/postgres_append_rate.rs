@@ -55,7 +55,7 @@ fn history(n: u32) -> Vec<Event> {
 /// Every lane works on runs of its own until the time is over; answers how many appends a second there were.
 async fn grouped(archive: &PostgresArchive, in_flight: u32, runs: &mut Runs) -> f64 {
     let began = Instant::now();
-    let lanes: Vec<_> = (0..in_flight)
+    let bands: Vec<_> = (0..in_flight)
         .map(|_| {
             let (archive, first) = (archive.clone(), runs.nth(9_999).unwrap());
             tokio::spawn(async move {
@@ -74,7 +74,7 @@ async fn grouped(archive: &PostgresArchive, in_flight: u32, runs: &mut Runs) -> 
         })
         .collect();
     let mut appends = 0;
-    for lane in lanes {
+    for lane in bands {
         appends += lane.await.unwrap();
     }
     f64::from(appends) / began.elapsed().as_secs_f64()
@@ -82,7 +82,7 @@ async fn grouped(archive: &PostgresArchive, in_flight: u32, runs: &mut Runs) -> 
 
 async fn plain(url: &str, in_flight: u32, runs: &mut Runs) -> f64 {
     let began = Instant::now();
-    let lanes: Vec<_> = (0..in_flight)
+    let bands: Vec<_> = (0..in_flight)
         .map(|_| {
             let (url, first) = (url.to_owned(), runs.nth(9_999).unwrap());
             tokio::spawn(async move {
@@ -112,7 +112,7 @@ async fn plain(url: &str, in_flight: u32, runs: &mut Runs) -> f64 {
         })
         .collect();
     let mut transactions = 0;
-    for lane in lanes {
+    for lane in bands {
         transactions += lane.await.unwrap();
     }
     f64::from(transactions) / began.elapsed().as_secs_f64()

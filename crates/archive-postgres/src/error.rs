@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 use crate::Target;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum PostgresFailure {
     /// The connection or the server is gone, or is not the one that takes writes: try on a new connection.
     Lost,
     /// Another transaction had the same rows: try again.
@@ -19,20 +19,20 @@ pub(crate) enum Trouble {
     Wrong,
 }
 
-pub(crate) fn trouble(error: &Error) -> Trouble {
-    let Some(state) = error.code() else { return Trouble::Lost };
+pub(crate) fn trouble(error: &Error) -> PostgresFailure {
+    let Some(state) = error.code() else { return PostgresFailure::Lost };
     match state {
         &SqlState::T_R_SERIALIZATION_FAILURE
         | &SqlState::T_R_DEADLOCK_DETECTED
-        | &SqlState::UNIQUE_VIOLATION => Trouble::Collision,
-        &SqlState::READ_ONLY_SQL_TRANSACTION => Trouble::Lost,
-        &SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE => Trouble::Unable,
+        | &SqlState::UNIQUE_VIOLATION => PostgresFailure::Collision,
+        &SqlState::READ_ONLY_SQL_TRANSACTION => PostgresFailure::Lost,
+        &SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE => PostgresFailure::Unable,
         state => match &state.code()[..2] {
             // Connection exceptions; shutting down or starting up; too many connections and other authorisation.
-            "08" | "57" | "28" | "3D" => Trouble::Lost,
+            "08" | "57" | "28" | "3D" => PostgresFailure::Lost,
             // Values that a column or an index does not take; constraints.
-            "22" | "23" | "54" => Trouble::Wrong,
-            _ => Trouble::Unable,
+            "22" | "23" | "54" => PostgresFailure::Wrong,
+            _ => PostgresFailure::Unable,
         },
     }
 }
@@ -60,8 +60,10 @@ pub(crate) fn cannot_connect(target: &Target, error: &Error) -> StoreError {
 pub(crate) fn cannot_write(target: &Target, error: &Error) -> StoreError {
     let why = format!("cannot write to {target}: {}", sentence(error));
     match trouble(error) {
-        Trouble::Wrong => StoreError::Corrupt(why),
-        Trouble::Lost | Trouble::Collision | Trouble::Unable => StoreError::Unavailable(why),
+        PostgresFailure::Wrong => StoreError::Corrupt(why),
+        PostgresFailure::Lost | PostgresFailure::Collision | PostgresFailure::Unable => {
+            StoreError::Unavailable(why)
+        }
     }
 }
 

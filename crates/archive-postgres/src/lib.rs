@@ -9,17 +9,17 @@
 //! Nothing here decides what happens to a run: it keeps what it is told, in order, and gives it back.
 
 mod archive;
-mod away;
 mod cas;
 mod error;
 mod migrations;
 mod pool;
+mod probe;
 mod target;
 mod text;
 mod tls;
 
 pub use archive::{Options, PostgresArchive};
-pub use away::away;
 pub use cas::PostgresCas;
 pub use migrations::{examine, migrate, remove};
+pub use probe::probe;
 pub use target::{InvalidTarget, Target};

@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
 use crate::Target;
-use crate::error::{Trouble, cannot_read, cannot_write, lost_while_writing, no_connection, trouble};
+use crate::error::{PostgresFailure, cannot_read, cannot_write, lost_while_writing, no_connection, trouble};
 
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
 
@@ -63,7 +63,7 @@ impl Pool {
     /// A question.
     pub(crate) async fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
         let rows = match self.ask(sql, params).await {
-            Err(Problem::Asking(e)) if trouble(&e) == Trouble::Lost => self.ask(sql, params).await,
+            Err(Problem::Asking(e)) if trouble(&e) == PostgresFailure::Lost => self.ask(sql, params).await,
             answer => answer,
         };
         rows.map_err(|problem| problem.said(|e| cannot_read(&self.target, e)))
@@ -88,7 +88,9 @@ impl Pool {
     async fn prepare(&self, sql: &str) -> Result<(Object, Statement), Problem> {
         match self.prepare_once(sql).await {
             // It was lost while it was idle, and nothing has been done yet.
-            Err(Problem::Preparing(e)) if trouble(&e) == Trouble::Lost => self.prepare_once(sql).await,
+            Err(Problem::Preparing(e)) if trouble(&e) == PostgresFailure::Lost => {
+                self.prepare_once(sql).await
+            }
             prepared => prepared,
         }
     }

@@ -19,27 +19,27 @@ async fn fresh() -> Target {
 
 #[async_trait]
 impl Backend for InPostgres {
-    type Place = Target;
+    type Location = Target;
 
-    async fn place(&self) -> Target {
+    async fn location(&self) -> Target {
         fresh().await
     }
 
-    async fn open(&self, place: &Target) -> Arc<dyn Archive> {
-        Arc::new(PostgresArchive::open(place.clone()).await.unwrap())
+    async fn open(&self, location: &Target) -> Arc<dyn Archive> {
+        Arc::new(PostgresArchive::open(location.clone()).await.unwrap())
     }
 }
 
 #[async_trait]
 impl CasBackend for InPostgres {
-    type Place = Target;
+    type Location = Target;
 
-    async fn place(&self) -> Target {
+    async fn location(&self) -> Target {
         fresh().await
     }
 
-    async fn open(&self, place: &Target) -> Arc<dyn Cas> {
-        Arc::new(PostgresCas::open(place.clone()).await.unwrap())
+    async fn open(&self, location: &Target) -> Arc<dyn Cas> {
+        Arc::new(PostgresCas::open(location.clone()).await.unwrap())
     }
 }
 

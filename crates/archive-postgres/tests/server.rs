@@ -102,7 +102,7 @@ async fn a_restart_within_patience_goes_unnoticed() {
     let mut server = Postgres::start(Sync::Off);
     let target: Target = server.url().parse().unwrap();
     migrate(&target).await.unwrap();
-    let options = Options { patience: Duration::from_secs(60), ..Options::default() };
+    let options = Options { retry_for: Duration::from_secs(60), ..Options::default() };
     let archive = PostgresArchive::open_custom(target, options).await.unwrap();
     let mut history = History::of(run_id(0));
     history.put(&archive, [accepted()]).await;
@@ -125,7 +125,7 @@ async fn a_server_that_stays_away_is_told_and_later_found_again() {
     let mut server = Postgres::start(Sync::Off);
     let target: Target = server.url().parse().unwrap();
     migrate(&target).await.unwrap();
-    let options = Options { patience: Duration::from_millis(50), ..Options::default() };
+    let options = Options { retry_for: Duration::from_millis(50), ..Options::default() };
     let archive = PostgresArchive::open_custom(target.clone(), options).await.unwrap();
     let cas = PostgresCas::open(target).await.unwrap();
     let mut history = History::of(run_id(0));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use switchyard_archive_postgres::{PostgresArchive, Target, away, migrate};
+use switchyard_archive_postgres::{PostgresArchive, Target, migrate, probe};
 use switchyard_store::Archive;
 use switchyard_test_servers::certificates::Certificates;
 use switchyard_test_servers::postgres::{Postgres, Sync};
@@ -47,7 +47,7 @@ async fn sslmode_says_how_much_is_checked() {
 
 async fn check(url: &str, expected: Result<(), &str>) {
     let target: Target = url.parse().expect("a URL");
-    assert_eq!(away(&target).await, None, "{url}: somebody is there");
+    assert_eq!(probe(&target).await, None, "{url}: somebody is there");
     match (works(url).await, expected) {
         (Ok(()), Ok(())) => {}
         (Err(error), Err(part)) => assert!(error.contains(part), "{url}: {error}"),

@@ -12,27 +12,27 @@ struct OnDisk;
 
 #[async_trait]
 impl Backend for OnDisk {
-    type Place = TempDir;
+    type Location = TempDir;
 
-    async fn place(&self) -> TempDir {
+    async fn location(&self) -> TempDir {
         tempfile::tempdir().unwrap()
     }
 
-    async fn open(&self, place: &TempDir) -> Arc<dyn Archive> {
-        Arc::new(DataFolder::open(place.path()).unwrap().archive().unwrap())
+    async fn open(&self, location: &TempDir) -> Arc<dyn Archive> {
+        Arc::new(DataFolder::open(location.path()).unwrap().archive().unwrap())
     }
 }
 
 #[async_trait]
 impl CasBackend for OnDisk {
-    type Place = TempDir;
+    type Location = TempDir;
 
-    async fn place(&self) -> TempDir {
+    async fn location(&self) -> TempDir {
         tempfile::tempdir().unwrap()
     }
 
-    async fn open(&self, place: &TempDir) -> Arc<dyn Cas> {
-        Arc::new(DataFolder::open(place.path()).unwrap().cas())
+    async fn open(&self, location: &TempDir) -> Arc<dyn Cas> {
+        Arc::new(DataFolder::open(location.path()).unwrap().cas())
     }
 }
 

@@ -106,7 +106,7 @@ async fn writes_until_it_is_killed() {
     }
     let archive = DataFolder::open(dir.trim()).unwrap().archive().unwrap();
     say("\nready");
-    let lanes = (0..LANES).map(|n| {
+    let bands = (0..LANES).map(|n| {
         let archive = archive.clone();
         tokio::spawn(async move {
             let mut history = History::of(run_id(n));
@@ -118,7 +118,7 @@ async fn writes_until_it_is_killed() {
             }
         })
     });
-    futures::future::try_join_all(lanes).await.unwrap();
+    futures::future::try_join_all(bands).await.unwrap();
 }
 
 fn say(line: &str) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::Args;
 use crate::report::Figures;
-use crate::yard::folder;
+use crate::store::folder;
 
 const SYNCS: usize = 300;
 const PAGE: [u8; 4096] = [7; 4096];

@@ -5,38 +5,38 @@ use std::time::Instant;
 use switchyard_core::run::RunStatus;
 use switchyard_runtime::Handlers;
 
-use crate::redis::Place;
+use crate::redis::RedisPrefix;
 use crate::report::Figures;
-use crate::yard::BenchYard;
+use crate::store::BenchStore;
 use crate::{Args, programs};
 
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     let mut figures = Figures::default();
     for &size in &args.large_sizes {
         for (name, program) in [("fan", programs::fan(size)?), ("map", programs::map(size)?)] {
-            let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
-            yard.work();
-            reset_slowest(yard.place()).await?;
+            let store = BenchStore::open(args, Handlers::with_builtins()).await?;
+            store.work();
+            reset_slowest(store.in_redis()).await?;
             let begun = Instant::now();
-            let run = yard.submit(&program).await?;
-            yard.engine().wait_for_end(run).await?;
+            let run = store.submit(&program).await?;
+            store.engine().wait_for_end(run).await?;
             let seconds = begun.elapsed().as_secs_f64();
-            let status = yard.engine().archive().run(run).await?.map(|record| record.status);
+            let status = store.engine().archive().run(run).await?.map(|record| record.status);
             anyhow::ensure!(status == Some(RunStatus::Succeeded), "the {name} of {size} ended as {status:?}");
             figures = figures.with(&format!("{name}_{size:06}_s"), seconds);
-            if let Some(slowest) = slowest(yard.place()).await? {
+            if let Some(slowest) = slowest(store.in_redis()).await? {
                 figures = figures.with(&format!("{name}_{size:06}_slowest_call_ms"), slowest);
             }
-            yard.close().await?;
+            store.close().await?;
         }
     }
     Ok(figures)
 }
 
 /// Redis keeps what took it longer than a millisecond. One that does not let itself be told so is not asked.
-async fn reset_slowest(place: Option<&Place>) -> anyhow::Result<()> {
-    let Some(place) = place else { return Ok(()) };
-    let mut connection = place.connect().await?;
+async fn reset_slowest(in_redis: Option<&RedisPrefix>) -> anyhow::Result<()> {
+    let Some(in_redis) = in_redis else { return Ok(()) };
+    let mut connection = in_redis.connect().await?;
     let mut set = redis::cmd("CONFIG");
     set.arg("SET").arg("slowlog-log-slower-than").arg(1_000);
     let _ = set.query_async::<()>(&mut connection).await;
@@ -45,9 +45,9 @@ async fn reset_slowest(place: Option<&Place>) -> anyhow::Result<()> {
 }
 
 /// The longest that a call has kept Redis busy, in milliseconds.
-async fn slowest(place: Option<&Place>) -> anyhow::Result<Option<f64>> {
-    let Some(place) = place else { return Ok(None) };
-    let mut connection = place.connect().await?;
+async fn slowest(in_redis: Option<&RedisPrefix>) -> anyhow::Result<Option<f64>> {
+    let Some(in_redis) = in_redis else { return Ok(None) };
+    let mut connection = in_redis.connect().await?;
     let mut get = redis::cmd("SLOWLOG");
     let log = get.arg("GET").arg(-1).query_async::<Vec<Vec<redis::Value>>>(&mut connection).await;
     let micros = |entry: &Vec<redis::Value>| match entry.get(2) {

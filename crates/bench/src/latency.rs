@@ -10,7 +10,7 @@ use switchyard_runtime::{Handler, HandlerContext, Handlers};
 
 use crate::redis::Pings;
 use crate::report::Figures;
-use crate::yard::BenchYard;
+use crate::store::BenchStore;
 use crate::{Args, programs};
 
 /// A handler that notes when it was called.
@@ -39,26 +39,26 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     let tick = Tick::default();
     let mut handlers = Handlers::with_builtins();
     handlers.register("tick", tick.clone());
-    let yard = BenchYard::open(args, handlers).await?;
+    let store = BenchStore::open(args, handlers).await?;
     let program = programs::chain(args.latency_steps, "tick")?;
-    yard.work();
+    store.work();
     let (mut steps, mut runs) = (Vec::new(), Vec::new());
-    let mut pings = match yard.place() {
-        Some(place) => Some(Pings::at(place).await?),
+    let mut pings = match store.in_redis() {
+        Some(in_redis) => Some(Pings::at(in_redis).await?),
         None => None,
     };
     for _ in 0..args.latency_runs {
-        runs.extend(yard.complete(&program, 1, 1).await?);
+        runs.extend(store.complete(&program, 1, 1).await?);
         steps.extend(tick.take_steps());
         if let Some(so_far) = pings {
             pings = Some(so_far.some_more().await?);
         }
     }
-    yard.check_succeeded(args.latency_runs).await?;
+    store.check_succeeded(args.latency_runs).await?;
     let mut figures = Figures::default().with_times("step", &steps).with_times("run", &runs);
     if let Some(pings) = pings {
         figures = pings.beside(figures);
     }
-    yard.close().await?;
+    store.close().await?;
     Ok(figures)
 }

@@ -15,9 +15,9 @@ mod queue;
 mod redis;
 mod report;
 mod sse;
+mod store;
 mod waiting;
 mod workers;
-mod yard;
 
 use std::path::PathBuf;
 

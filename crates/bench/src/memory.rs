@@ -8,7 +8,7 @@ use switchyard_lang::Program;
 use switchyard_runtime::Handlers;
 
 use crate::report::Figures;
-use crate::yard::BenchYard;
+use crate::store::BenchStore;
 use crate::{Args, Store, programs};
 
 /// Set in the process that measures itself.
@@ -40,15 +40,15 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
 }
 
 async fn measure_here(args: &Args) -> anyhow::Result<Figures> {
-    let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
+    let store = BenchStore::open(args, Handlers::with_builtins()).await?;
     let program = programs::waiting(args.memory_steps)?;
-    yard.work();
+    store.work();
     // Some first, so that what every process needs once is not charged to the runs.
-    submit(&yard, &program, 100).await?;
+    submit(&store, &program, 100).await?;
     let before = resident_bytes()?;
-    submit(&yard, &program, args.memory_runs).await?;
+    submit(&store, &program, args.memory_runs).await?;
     let after = resident_bytes()?;
-    yard.close().await?;
+    store.close().await?;
     Ok(Figures::default().with("bytes_per_run", (after - before).max(0.0) / args.memory_runs as f64))
 }
 
@@ -56,24 +56,24 @@ async fn measure_here(args: &Args) -> anyhow::Result<Figures> {
 async fn measure_redis(args: &Args) -> anyhow::Result<Figures> {
     let mut figures = Figures::default();
     for (name, done) in [("bytes_per_run", 0), ("bytes_per_run_half_done", args.memory_steps / 2)] {
-        let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
-        let place = yard.place().context("a place in Redis")?;
+        let store = BenchStore::open(args, Handlers::with_builtins()).await?;
+        let in_redis = store.in_redis().context("a place in Redis")?;
         let program = programs::waiting_at(done, args.memory_steps)?;
-        yard.work();
-        submit(&yard, &program, 100).await?;
-        place.until_calm().await?;
-        let before = place.used_bytes().await?;
-        submit(&yard, &program, args.memory_runs).await?;
-        place.until_calm().await?;
-        let after = place.used_bytes().await?;
+        store.work();
+        submit(&store, &program, 100).await?;
+        in_redis.until_calm().await?;
+        let before = in_redis.used_bytes().await?;
+        submit(&store, &program, args.memory_runs).await?;
+        in_redis.until_calm().await?;
+        let after = in_redis.used_bytes().await?;
         figures = figures.with(name, (after - before).max(0.0) / args.memory_runs as f64);
-        yard.close().await?;
+        store.close().await?;
     }
     Ok(figures)
 }
 
-async fn submit(yard: &BenchYard, program: &Arc<Program>, runs: usize) -> anyhow::Result<()> {
-    let submitted = stream::iter(0..runs).map(|_| yard.submit(program)).buffer_unordered(64);
+async fn submit(store: &BenchStore, program: &Arc<Program>, runs: usize) -> anyhow::Result<()> {
+    let submitted = stream::iter(0..runs).map(|_| store.submit(program)).buffer_unordered(64);
     submitted.try_for_each(|_| async { Ok(()) }).await
 }
 

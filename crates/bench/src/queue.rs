@@ -7,35 +7,35 @@ use switchyard_runtime::Handlers;
 
 use crate::redis::{Limit, with_limit};
 use crate::report::Figures;
-use crate::yard::BenchYard;
+use crate::store::BenchStore;
 use crate::{Args, programs};
 
 /// How often the drain is looked at: far below what it takes.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
-    let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
+    let store = BenchStore::open(args, Handlers::with_builtins()).await?;
     let program = programs::chain(1, "noop")?;
     let begun = Instant::now();
     stream::iter(0..args.queue_runs)
-        .map(|_| yard.submit(&program))
+        .map(|_| store.submit(&program))
         .buffer_unordered(args.queue_submitters.max(1))
         .try_for_each(|_| async { Ok(()) })
         .await?;
     let enqueued = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
-    yard.work();
+    store.work();
     let mut look = tokio::time::interval(LOOK_EVERY);
-    while yard.engine().hot().size().await?.runs > 0 {
+    while store.engine().hot().size().await?.runs > 0 {
         look.tick().await;
     }
     let drained = begun.elapsed().as_secs_f64();
     let runs = args.queue_runs as f64;
     let mut figures =
         Figures::default().with("enqueue_per_s", runs / enqueued).with("drain_per_s", runs / drained);
-    if let Some(place) = yard.place() {
-        figures = with_limit(figures, "drain_per_s", Limit::Queue, place, args.slots).await?;
+    if let Some(in_redis) = store.in_redis() {
+        figures = with_limit(figures, "drain_per_s", Limit::Queue, in_redis, args.slots).await?;
     }
-    yard.close().await?;
+    store.close().await?;
     Ok(figures)
 }

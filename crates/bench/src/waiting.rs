@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use switchyard_runtime::Handlers;
 
 use crate::report::Figures;
-use crate::yard::BenchYard;
+use crate::store::BenchStore;
 use crate::{Args, programs};
 
 const FEW: usize = 1_000;
@@ -16,14 +16,14 @@ const NODES: usize = 10;
 
 /// In one place, one after the other: the machine is the same for both.
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
-    let yard = BenchYard::open(args, Handlers::with_builtins()).await?;
-    yard.work();
+    let store = BenchStore::open(args, Handlers::with_builtins()).await?;
+    store.work();
     let few = FEW.min(args.waiting_runs);
-    fill(&yard, few).await?;
-    let beside_few = chain(&yard, args).await?;
-    fill(&yard, args.waiting_runs - few).await?;
-    let beside_many = chain(&yard, args).await?;
-    yard.close().await?;
+    fill(&store, few).await?;
+    let beside_few = chain(&store, args).await?;
+    fill(&store, args.waiting_runs - few).await?;
+    let beside_many = chain(&store, args).await?;
+    store.close().await?;
     Ok(Figures::default()
         .with(&format!("steps_per_s_beside_{few}"), beside_few)
         .with(&format!("steps_per_s_beside_{}", args.waiting_runs), beside_many)
@@ -31,17 +31,17 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
 }
 
 /// Adds runs, and waits until all of them wait.
-async fn fill(yard: &BenchYard, runs: usize) -> anyhow::Result<()> {
+async fn fill(store: &BenchStore, runs: usize) -> anyhow::Result<()> {
     let program = programs::waiting(NODES)?;
-    let submitted = stream::iter(0..runs).map(|_| yard.submit(&program)).buffer_unordered(64);
+    let submitted = stream::iter(0..runs).map(|_| store.submit(&program)).buffer_unordered(64);
     submitted.try_for_each(|_| async { Ok(()) }).await?;
-    yard.place().context("a place in Redis")?.until_calm().await
+    store.in_redis().context("a place in Redis")?.until_calm().await
 }
 
-async fn chain(yard: &BenchYard, args: &Args) -> anyhow::Result<f64> {
+async fn chain(store: &BenchStore, args: &Args) -> anyhow::Result<f64> {
     let program = programs::chain(args.chain_steps, "noop")?;
-    yard.complete(&program, args.chain_in_flight, args.chain_in_flight).await?;
+    store.complete(&program, args.chain_in_flight, args.chain_in_flight).await?;
     let begun = Instant::now();
-    yard.complete(&program, args.chain_runs, args.chain_in_flight).await?;
+    store.complete(&program, args.chain_runs, args.chain_in_flight).await?;
     Ok((args.chain_runs * args.chain_steps) as f64 / begun.elapsed().as_secs_f64())
 }

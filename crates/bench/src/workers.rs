@@ -8,9 +8,9 @@ use switchyard_runtime::Handlers;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::redis::Place;
+use crate::redis::RedisPrefix;
 use crate::report::Figures;
-use crate::yard::BenchYard;
+use crate::store::BenchStore;
 use crate::{Args, Store, programs};
 
 /// How long a worker may take to start, and to stop.
@@ -28,29 +28,29 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
 /// This process submits and ships, as `switchyard api` does; the workers are `switchyard worker`.
 async fn chain(args: &Args, processes: usize) -> anyhow::Result<f64> {
     let Store::Redis(redis) = &args.store else { anyhow::bail!("workers share a Redis") };
-    let place = Place::make(redis, args).await?;
-    let submits = place.open(None, Handlers::with_builtins()).await?;
-    let yard = BenchYard::Redis(Box::new(submits), place);
-    yard.work();
-    let place = yard.place().context("a place in Redis")?;
+    let in_redis = RedisPrefix::make(redis, args).await?;
+    let submits = in_redis.open(None, Handlers::with_builtins()).await?;
+    let store = BenchStore::Redis(Box::new(submits), in_redis);
+    store.work();
+    let in_redis = store.in_redis().context("a place in Redis")?;
     let mut workers = Vec::new();
     for _ in 0..processes {
-        workers.push(start(args, place, (args.slots / processes).max(1)).await?);
+        workers.push(start(args, in_redis, (args.slots / processes).max(1)).await?);
     }
     let program = programs::chain(args.chain_steps, "noop")?;
-    yard.complete(&program, args.chain_in_flight, args.chain_in_flight).await?;
+    store.complete(&program, args.chain_in_flight, args.chain_in_flight).await?;
     let begun = Instant::now();
-    yard.complete(&program, args.chain_runs, args.chain_in_flight).await?;
+    store.complete(&program, args.chain_runs, args.chain_in_flight).await?;
     let seconds = begun.elapsed().as_secs_f64();
     for mut worker in workers {
         worker.kill().await?;
     }
-    yard.close().await?;
+    store.close().await?;
     Ok((args.chain_runs * args.chain_steps) as f64 / seconds)
 }
 
-async fn start(args: &Args, place: &Place, slots: usize) -> anyhow::Result<Child> {
-    let shared = place.for_workers(args).context("an archive that processes share")?;
+async fn start(args: &Args, in_redis: &RedisPrefix, slots: usize) -> anyhow::Result<Child> {
+    let shared = in_redis.for_workers(args).context("an archive that processes share")?;
     let mut worker = Command::new(std::env::current_exe()?)
         .args(["worker", "--slots", &slots.to_string()])
         .envs(shared)

@@ -14,14 +14,14 @@ struct Memory;
 
 #[async_trait]
 impl CasBackend for Memory {
-    type Place = Arc<InMemory>;
+    type Location = Arc<InMemory>;
 
-    async fn place(&self) -> Arc<InMemory> {
+    async fn location(&self) -> Arc<InMemory> {
         Arc::new(InMemory::new())
     }
 
-    async fn open(&self, place: &Arc<InMemory>) -> Arc<dyn Cas> {
-        Arc::new(ObjectCas::over(place.clone(), Path::from("some/prefix")))
+    async fn open(&self, location: &Arc<InMemory>) -> Arc<dyn Cas> {
+        Arc::new(ObjectCas::over(location.clone(), Path::from("some/prefix")))
     }
 }
 
@@ -34,14 +34,14 @@ fn in_folder(folder: &TempDir) -> ObjectCas {
 
 #[async_trait]
 impl CasBackend for Folder {
-    type Place = TempDir;
+    type Location = TempDir;
 
-    async fn place(&self) -> TempDir {
+    async fn location(&self) -> TempDir {
         tempfile::tempdir().unwrap()
     }
 
-    async fn open(&self, place: &TempDir) -> Arc<dyn Cas> {
-        Arc::new(in_folder(place))
+    async fn open(&self, location: &TempDir) -> Arc<dyn Cas> {
+        Arc::new(in_folder(location))
     }
 }
 

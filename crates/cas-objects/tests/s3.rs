@@ -73,15 +73,15 @@ struct S3;
 
 #[async_trait]
 impl CasBackend for S3 {
-    type Place = String;
+    type Location = String;
 
-    async fn place(&self) -> String {
+    async fn location(&self) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         format!("s3://payloads/test/{}", COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
-    async fn open(&self, place: &String) -> Arc<dyn Cas> {
-        Arc::new(at(place))
+    async fn open(&self, location: &String) -> Arc<dyn Cas> {
+        Arc::new(at(location))
     }
 }
 

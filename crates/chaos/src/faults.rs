@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::yard::Yard;
+use crate::deployment::Deployment;
 
 /// Longer than the claims of workers last: who is paused for so long comes back as a zombie.
 const BEYOND_THE_LEASE: Duration = Duration::from_secs(4);
@@ -60,7 +60,7 @@ impl Fault {
 
 /// One fault after the other, until the time is over. How many of each were made.
 pub(crate) async fn make_trouble(
-    yard: &mut Yard,
+    deployment: &mut Deployment,
     mut random: StdRng,
     trouble: Duration,
 ) -> anyhow::Result<BTreeMap<&'static str, usize>> {
@@ -71,32 +71,45 @@ pub(crate) async fn make_trouble(
         let (fault, _) = FAULTS.choose_weighted(&mut random, |(_, weight)| *weight)?;
         *made.entry(fault.name()).or_default() += 1;
         // Cut short when the time is over; `heal` starts again what it stopped.
-        let _ = timeout_at(over, make(*fault, yard, &mut random)).await;
-        yard.revive()?;
+        let _ = timeout_at(over, make(*fault, deployment, &mut random)).await;
+        deployment.revive()?;
     }
     Ok(made)
 }
 
-async fn make(fault: Fault, yard: &mut Yard, random: &mut StdRng) -> anyhow::Result<()> {
+async fn make(fault: Fault, deployment: &mut Deployment, random: &mut StdRng) -> anyhow::Result<()> {
     let down = Duration::from_millis(random.random_range(0..2_000));
     match fault {
-        Fault::KillWorker => down_for(down, yard, |yard, i| yard.worker(i).kill(), random).await,
-        Fault::KillApi => down_for(down, yard, |yard, i| yard.api(i).kill(), random).await,
-        Fault::PauseWorker => {
-            down_for(BEYOND_THE_LEASE, yard, |yard, i| yard.worker(i).pause(), random).await
+        Fault::KillWorker => {
+            down_for(down, deployment, |deployment, i| deployment.worker(i).kill(), random).await
         }
-        Fault::PauseApi => down_for(down, yard, |yard, i| yard.api(i).pause(), random).await,
-        Fault::RestartRedis => down_for(down, yard, |yard, _| yard.stop_redis(), random).await,
-        Fault::KillRedis => down_for(down, yard, |yard, _| yard.kill_redis(), random).await,
-        Fault::FlushRedis => yard.flush_redis().await?,
-        Fault::RestartPostgres => down_for(down, yard, |yard, _| yard.stop_postgres(), random).await,
-        Fault::CutRedis => yard.cut_redis(),
-        Fault::CutPostgres => yard.cut_postgres(),
+        Fault::KillApi => down_for(down, deployment, |deployment, i| deployment.api(i).kill(), random).await,
+        Fault::PauseWorker => {
+            down_for(BEYOND_THE_LEASE, deployment, |deployment, i| deployment.worker(i).pause(), random).await
+        }
+        Fault::PauseApi => {
+            down_for(down, deployment, |deployment, i| deployment.api(i).pause(), random).await
+        }
+        Fault::RestartRedis => {
+            down_for(down, deployment, |deployment, _| deployment.stop_redis(), random).await
+        }
+        Fault::KillRedis => down_for(down, deployment, |deployment, _| deployment.kill_redis(), random).await,
+        Fault::FlushRedis => deployment.flush_redis().await?,
+        Fault::RestartPostgres => {
+            down_for(down, deployment, |deployment, _| deployment.stop_postgres(), random).await
+        }
+        Fault::CutRedis => deployment.cut_redis(),
+        Fault::CutPostgres => deployment.cut_postgres(),
     }
     Ok(())
 }
 
-async fn down_for(how_long: Duration, yard: &mut Yard, take_down: fn(&mut Yard, usize), random: &mut StdRng) {
-    take_down(yard, random.random_range(0..100));
+async fn down_for(
+    how_long: Duration,
+    deployment: &mut Deployment,
+    take_down: fn(&mut Deployment, usize),
+    random: &mut StdRng,
+) {
+    take_down(deployment, random.random_range(0..100));
     sleep(how_long).await;
 }

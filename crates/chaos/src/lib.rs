@@ -6,6 +6,7 @@
 //! done; when exactly things meet is up to the machine.
 
 mod check;
+mod deployment;
 mod effects;
 mod faults;
 mod graphs;
@@ -14,7 +15,6 @@ mod process;
 mod proxy;
 mod report;
 mod worker;
-mod yard;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Plan {
     /// How long things go wrong. What is under way then may finish, undisturbed.
     pub trouble: Duration,
     /// How long nothing may happen in the undisturbed end before that counts as standing still.
-    pub patience: Duration,
+    pub settle_timeout: Duration,
 }
 
 /// Makes trouble, waits for the end, and checks.
@@ -42,18 +42,18 @@ pub async fn run(plan: &Plan) -> anyhow::Result<Report> {
     // For the HTTP clients below: which one is the program's to say, once.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let effects = effects::Effects::serve().await?;
-    let mut yard = yard::Yard::start(&plan.binary).await?;
+    let mut deployment = deployment::Deployment::start(&plan.binary).await?;
     let mut random = StdRng::seed_from_u64(plan.seed);
-    let load = load::Load::start(random_part(&mut random), yard.addresses(), effects.url());
-    let faults = faults::make_trouble(&mut yard, random_part(&mut random), plan.trouble).await?;
-    yard.heal().await?;
+    let load = load::Load::start(random_part(&mut random), deployment.addresses(), effects.url());
+    let faults = faults::make_trouble(&mut deployment, random_part(&mut random), plan.trouble).await?;
+    deployment.heal().await?;
     load.submit_no_more();
-    yard.until_all_ended(plan.patience).await?;
+    deployment.until_all_ended(plan.settle_timeout).await?;
     let submitted = load.stop().await?;
     let mut report = Report { seed: plan.seed, faults, ..Report::default() };
-    let history = yard.history().await?;
+    let history = deployment.history().await?;
     check::everything(&history, &submitted, &effects.counts(), &mut report).await?;
-    yard.stop();
+    deployment.stop();
     Ok(report)
 }
 

@@ -31,7 +31,7 @@ async fn main() -> anyhow::Result<()> {
         binary: args.binary.canonicalize()?,
         seed: args.seed.unwrap_or_else(rand::random),
         trouble: Duration::from_secs(args.seconds),
-        patience: Duration::from_secs(60),
+        settle_timeout: Duration::from_secs(60),
     };
     println!("seed {}", plan.seed);
     let report = run(&plan).await?;

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::encoded_call::EncodedCall;
 use crate::error::Error;
-use crate::words::Words;
 
 /// The form in which threads are stored; a thread says its own in `meta`.
 pub const FORMAT: &str = "1";
@@ -38,7 +38,7 @@ impl Keyspace {
     }
 
     /// All keys of a thread as words, behind their number.
-    pub(crate) fn thread_words(&self, id: &str, words: &mut Words) {
+    pub(crate) fn thread_words(&self, id: &str, words: &mut EncodedCall) {
         let id = escape(id);
         words.number(ThreadKeys::NAMES.len() as u64);
         for name in ThreadKeys::NAMES {

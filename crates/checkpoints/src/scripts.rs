@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use redis::Cmd;
 
+use crate::encoded_call::EncodedCall;
 use crate::keys::{Keyspace, ThreadKeys};
-use crate::words::Words;
 
 /// A file of `scripts/`, behind the includes that it uses.
 pub(crate) struct Script {
@@ -58,8 +58,8 @@ impl Script {
     }
 
     /// The same as words, with room for this many bytes of arguments.
-    pub(crate) fn words(&self, space: &Keyspace, thread: &str, args: usize) -> Words {
-        let mut words = Words::with_capacity(args + 1024);
+    pub(crate) fn words(&self, space: &Keyspace, thread: &str, args: usize) -> EncodedCall {
+        let mut words = EncodedCall::with_capacity(args + 1024);
         words.text("EVALSHA");
         words.text(&self.source.1);
         space.thread_words(thread, &mut words);

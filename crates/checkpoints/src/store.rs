@@ -5,9 +5,9 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::address::Address;
+use crate::connection::{self, Connection};
 use crate::error::Error;
 use crate::keys::Keyspace;
-use crate::link::{self, Link};
 use crate::reply;
 
 /// How long an answer may take, unless something else is said. Values may be large.
@@ -16,18 +16,18 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// Cheap to clone. What can be done with it is in [`crate::ops`].
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
-    pub(crate) link: Link,
+    pub(crate) link: Connection,
     pub(crate) space: Keyspace,
 }
 
 impl Checkpoints {
-    pub fn new(link: Link, space: Keyspace) -> Self {
+    pub fn new(link: Connection, space: Keyspace) -> Self {
         Self { link, space }
     }
 
     /// Does not connect yet.
     pub fn open(url: &str, namespace: &str) -> Result<Self, Error> {
-        let link = Link::new(Address::parse(url)?, TIMEOUT_DEFAULT);
+        let link = Connection::new(Address::parse(url)?, TIMEOUT_DEFAULT);
         Ok(Self::new(link, Keyspace::new(namespace)?))
     }
 
@@ -38,7 +38,7 @@ impl Checkpoints {
     /// What to say when an answer does not come.
     pub fn late(&self) -> Error {
         let address = self.address().to_string();
-        Error::Unavailable { address, reason: link::LATE.to_owned() }
+        Error::Unavailable { address, reason: connection::LATE.to_owned() }
     }
 
     pub fn space(&self) -> &Keyspace {

@@ -30,8 +30,8 @@ use switchyard_core::run::RunStatus;
 use crate::cli::Command;
 use crate::errors::Failure;
 use crate::output;
-use crate::place::Place;
 use crate::settings::Settings;
+use crate::target::Target;
 
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
@@ -61,7 +61,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
 }
 
 /// Says where a run stands after a command that did not carry it on, and how to.
-fn tell_status(at: RunAt, json: bool, place: &dyn Place) -> Result<(), Failure> {
+fn tell_status(at: RunAt, json: bool, place: &dyn Target) -> Result<(), Failure> {
     let RunAt { run_id: run, status } = at;
     if json {
         output::json(&at)?;
@@ -76,7 +76,7 @@ fn tell_status(at: RunAt, json: bool, place: &dyn Place) -> Result<(), Failure> 
 }
 
 /// A folder in which nobody works stands still.
-fn tell_carry_on(run: RunId, place: &dyn Place) {
+fn tell_carry_on(run: RunId, place: &dyn Target) {
     if !place.is_worked_at() {
         let resume = place.command(&format!("run --resume {run}"));
         output::hint(&format!("no worker runs now; carry it on with {resume}"));

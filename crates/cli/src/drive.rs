@@ -2,8 +2,8 @@
 //! server, that does, and goes on when this process leaves. Shared by `run`, `retry`, `fork`, `watch`.
 
 mod all;
-mod desk;
 pub(crate) mod ending;
+mod prompter;
 pub(crate) mod signals;
 mod typed;
 
@@ -17,10 +17,10 @@ use tokio::sync::watch;
 
 use crate::errors::{Exit, Failure};
 use crate::output;
-use crate::place::Place;
 use crate::progress::Progress;
 use crate::settings::Settings;
-use desk::{Desk, Wake};
+use crate::target::Target;
+use prompter::{Prompter, Wake};
 
 pub(crate) use all::all_to_end;
 pub(crate) use signals::Signals;
@@ -38,10 +38,10 @@ pub(crate) struct How<'a> {
 
 impl How<'_> {
     /// The command that carries on `what`: a run, or all.
-    fn resume(&self, place: &dyn Place, what: impl std::fmt::Display) -> String {
+    fn resume(&self, target: &dyn Target, what: impl std::fmt::Display) -> String {
         // A run that needed it needs it again.
-        let allow = self.settings.allow_commands && !place.is_worked_at();
-        place.command(&format!("run --resume {what}{}", if allow { " --allow-commands" } else { "" }))
+        let allow = self.settings.allow_commands && !target.is_worked_at();
+        target.command(&format!("run --resume {what}{}", if allow { " --allow-commands" } else { "" }))
     }
 }
 
@@ -64,36 +64,36 @@ pub(crate) enum Since {
 
 /// Works, or lets the server work, until `run` has ended, and shows its end.
 pub(crate) async fn to_end(
-    place: &mut dyn Place,
+    target: &mut dyn Target,
     run: RunId,
     since: Since,
     how: How<'_>,
 ) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
-    let answer = match follow(place, run, since, how, &mut signals).await {
-        Ok(End::Ended(view)) => ending::show(*view, how.json, place),
-        Ok(End::Stopped(exit)) if place.is_worked_at() => Err(left(place, run, exit)),
-        Ok(End::Stopped(exit)) => Err(interrupted(exit, &how.resume(place, run))),
-        Ok(End::Trouble(why)) => Err(trouble(&why, &how.resume(place, run))),
-        Err(failure) if failure.is_store() && !place.is_worked_at() => {
-            Err(failure.hint(nothing_is_lost(&how.resume(place, run))))
+    let answer = match follow(target, run, since, how, &mut signals).await {
+        Ok(End::Ended(view)) => ending::show(*view, how.json, target),
+        Ok(End::Stopped(exit)) if target.is_worked_at() => Err(left(target, run, exit)),
+        Ok(End::Stopped(exit)) => Err(interrupted(exit, &how.resume(target, run))),
+        Ok(End::Trouble(why)) => Err(trouble(&why, &how.resume(target, run))),
+        Err(failure) if failure.is_store() && !target.is_worked_at() => {
+            Err(failure.hint(nothing_is_lost(&how.resume(target, run))))
         }
         Err(failure) => Err(failure),
     };
-    close(place, signals).await;
+    close(target, signals).await;
     answer
 }
 
 async fn follow(
-    place: &dyn Place,
+    target: &dyn Target,
     run: RunId,
     since: Since,
     how: How<'_>,
     signals: &mut Signals,
 ) -> Result<End, Failure> {
     let view = match since {
-        Since::Now => place.run(run, None).await?,
-        Since::Event(seq) => place.run(run, Some(seq)).await?,
+        Since::Now => target.run(run, None).await?,
+        Since::Event(seq) => target.run(run, Some(seq)).await?,
     };
     if view.status.is_terminal() {
         return Ok(End::Ended(Box::new(view)));
@@ -103,18 +103,18 @@ async fn follow(
     if view.status == RunStatus::Queued {
         progress.tell("queued behind its concurrency key");
     }
-    let mut desk = Desk::new(how, &view);
-    desk.tell_standing(&view, place, &progress);
-    desk.look(place, &progress).await?;
-    let mut news = place.follow(run, view.last_seq).await?;
-    let mut trouble = place.work();
+    let mut prompter = Prompter::new(how, &view);
+    prompter.tell_standing(&view, target, &progress);
+    prompter.look(target, &progress).await?;
+    let mut news = target.follow(run, view.last_seq).await?;
+    let mut trouble = target.work();
     loop {
         tokio::select! {
             events = news.next() => {
                 let events = events?;
                 for event in &events {
                     progress.note(event);
-                    desk.note(event, place, &progress);
+                    prompter.note(event, target, &progress);
                 }
                 if events.is_empty() || events.iter().any(switchyard_api::Event::is_end) {
                     break;
@@ -122,14 +122,14 @@ async fn follow(
             }
             exit = signals.next() => return Ok(End::Stopped(exit)),
             why = troubled(trouble.as_mut()) => return Ok(End::Trouble(why)),
-            wake = desk.next() => if let Wake::Line(line) = wake {
-                desk.answer(line, place, &progress).await?;
+            wake = prompter.next() => if let Wake::Line(line) = wake {
+                prompter.answer(line, target, &progress).await?;
             },
         }
-        desk.look(place, &progress).await?;
+        prompter.look(target, &progress).await?;
     }
     drop(progress);
-    Ok(End::Ended(Box::new(place.run(run, None).await?)))
+    Ok(End::Ended(Box::new(target.run(run, None).await?)))
 }
 
 async fn troubled(trouble: Option<&mut watch::Receiver<Option<String>>>) -> String {
@@ -156,10 +156,10 @@ fn interrupted(exit: Exit, resume: &str) -> Failure {
 }
 
 /// Stops watching; the server carries on.
-fn left(place: &dyn Place, run: RunId, exit: Exit) -> Failure {
+fn left(target: &dyn Target, run: RunId, exit: Exit) -> Failure {
     output::tell("left: the run goes on in the server");
-    output::hint(&place.command(&format!("runs watch {run}")));
-    output::hint(&place.command(&format!("runs cancel {run}")));
+    output::hint(&target.command(&format!("runs watch {run}")));
+    output::hint(&target.command(&format!("runs cancel {run}")));
     Failure::silent(exit)
 }
 
@@ -172,9 +172,9 @@ fn nothing_is_lost(resume: &str) -> String {
 }
 
 /// Stops in order, or at once if asked again.
-async fn close(place: &mut dyn Place, mut signals: Signals) {
+async fn close(target: &mut dyn Target, mut signals: Signals) {
     tokio::select! {
-        () = place.leave(GRACE) => {}
+        () = target.leave(GRACE) => {}
         exit = signals.next() => std::process::exit(exit as i32),
     }
 }
@@ -196,16 +196,16 @@ pub(crate) fn tell_others(others: usize) {
 }
 
 /// Leaves a run to a later process, or to the server.
-pub(crate) async fn detach(place: &mut dyn Place, run: RunId, how: How<'_>) -> Result<(), Failure> {
+pub(crate) async fn detach(target: &mut dyn Target, run: RunId, how: How<'_>) -> Result<(), Failure> {
     if how.json {
-        ending::document(place.run(run, None).await?)?;
+        ending::document(target.run(run, None).await?)?;
     } else {
         output::line(&run.to_string())?;
     }
-    place.leave(Duration::ZERO).await;
-    match place.is_worked_at() {
-        true => output::hint(&place.command(&format!("runs watch {run}"))),
-        false => output::hint(&how.resume(place, run)),
+    target.leave(Duration::ZERO).await;
+    match target.is_worked_at() {
+        true => output::hint(&target.command(&format!("runs watch {run}"))),
+        false => output::hint(&how.resume(target, run)),
     }
     Ok(())
 }

@@ -31,11 +31,11 @@ pub(crate) enum Exit {
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
-    words: Words,
+    report: Report,
 }
 
 #[derive(Debug)]
-enum Words {
+enum Report {
     /// Everything was said already.
     None,
     Sentence {
@@ -52,7 +52,7 @@ enum Words {
 
 impl Failure {
     fn new(exit: Exit, message: impl ToString) -> Self {
-        Self { exit, words: Words::Sentence { message: message.to_string(), hints: Vec::new() } }
+        Self { exit, report: Report::Sentence { message: message.to_string(), hints: Vec::new() } }
     }
 
     pub(crate) fn refused(message: impl ToString) -> Self {
@@ -75,9 +75,9 @@ impl Failure {
     }
 
     fn sentence(&self) -> &str {
-        match &self.words {
-            Words::Sentence { message, .. } => message,
-            Words::None | Words::Problems { .. } => "",
+        match &self.report {
+            Report::Sentence { message, .. } => message,
+            Report::None | Report::Problems { .. } => "",
         }
     }
 
@@ -87,18 +87,18 @@ impl Failure {
     }
 
     pub(crate) fn silent(exit: Exit) -> Self {
-        Self { exit, words: Words::None }
+        Self { exit, report: Report::None }
     }
 
     /// A text that is not valid. `what` names it in a sentence.
     pub(crate) fn invalid(what: impl ToString, diagnostics: Diagnostics, text: Option<String>) -> Self {
-        let words = Words::Problems { diagnostics: Box::new(diagnostics), what: what.to_string(), text };
-        Self { exit: Exit::Usage, words }
+        let report = Report::Problems { diagnostics: Box::new(diagnostics), what: what.to_string(), text };
+        Self { exit: Exit::Usage, report }
     }
 
     /// Says what it is that is not valid, where that is what is wrong.
     pub(crate) fn about(mut self, name: impl ToString) -> Self {
-        if let Words::Problems { what, .. } = &mut self.words {
+        if let Report::Problems { what, .. } = &mut self.report {
             *what = name.to_string();
         }
         self
@@ -106,14 +106,14 @@ impl Failure {
 
     /// The sentence, if it is a state that does not allow what was asked.
     pub(crate) fn refusal(&self) -> Option<&str> {
-        match &self.words {
-            Words::Sentence { message, .. } if self.exit == Exit::Refused => Some(message),
+        match &self.report {
+            Report::Sentence { message, .. } if self.exit == Exit::Refused => Some(message),
             _ => None,
         }
     }
 
     pub(crate) fn hint(mut self, hint: impl ToString) -> Self {
-        if let Words::Sentence { hints, .. } = &mut self.words {
+        if let Report::Sentence { hints, .. } = &mut self.report {
             hints.push(hint.to_string());
         }
         self
@@ -121,16 +121,16 @@ impl Failure {
 
     /// What is wrong, as data: each with the file that it is in.
     pub(crate) fn problems(&self) -> Vec<(Option<String>, Diagnostic)> {
-        match &self.words {
-            Words::None => Vec::new(),
-            Words::Sentence { message, hints } => {
+        match &self.report {
+            Report::None => Vec::new(),
+            Report::Sentence { message, hints } => {
                 let hint = hints.first().cloned();
                 vec![(
                     None,
                     Diagnostic { message: message.clone(), hint, path: String::new(), position: None },
                 )]
             }
-            Words::Problems { diagnostics, .. } => {
+            Report::Problems { diagnostics, .. } => {
                 diagnostics.iter().map(|found| (diagnostics.file.clone(), found.clone())).collect()
             }
         }
@@ -138,13 +138,13 @@ impl Failure {
 
     /// Says it, and gives the exit code.
     pub(crate) fn tell(&self) -> ExitCode {
-        match &self.words {
-            Words::None => {}
-            Words::Sentence { message, hints } => {
+        match &self.report {
+            Report::None => {}
+            Report::Sentence { message, hints } => {
                 output::tell(&format!("error: {message}"));
                 hints.iter().for_each(|hint| output::hint(hint));
             }
-            Words::Problems { diagnostics, what, text } => {
+            Report::Problems { diagnostics, what, text } => {
                 report::tell(diagnostics, text.as_deref(), output::colors());
                 let count = match diagnostics.len() {
                     1 => "1 problem".to_owned(),

@@ -4,7 +4,7 @@
 //! - [`drive`]: a run followed to its end, with progress and Ctrl-C
 //! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
 //! - [`escape`]: control characters of users, made visible
-//! - [`serving`], [`station`]: what `up`, `api` and `worker` stand on and do
+//! - [`serving`], [`stores`]: what `up`, `api` and `worker` stand on and do
 //! - [`place`]: where commands act, a server or a data folder; [`store`]: opening the folder
 //! - [`operation`]: repeating a change whose outcome is not known
 //! - [`flags`], [`settings`]: what is set; [`logging`], [`observe`]: who is told what happens
@@ -20,13 +20,13 @@ mod logging;
 mod observe;
 mod operation;
 mod output;
-mod place;
 mod progress;
 mod serving;
 mod settings;
 mod sidecar;
-mod station;
 mod store;
+mod stores;
+mod target;
 mod waiting;
 
 use std::process::ExitCode;

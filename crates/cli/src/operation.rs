@@ -3,8 +3,8 @@
 use switchyard_core::OperationId;
 
 use crate::errors::Failure;
-use crate::place::{self, Place};
 use crate::settings::Settings;
+use crate::target::{self, Target};
 
 /// Of commands that change something.
 #[derive(Debug, clap::Args)]
@@ -20,8 +20,8 @@ impl OperationArgs {
     }
 
     /// Where the command acts; its change has the id that was given.
-    pub(crate) async fn find(&self, settings: &Settings) -> Result<Box<dyn Place>, Failure> {
-        let mut place = place::find(settings).await?;
+    pub(crate) async fn find(&self, settings: &Settings) -> Result<Box<dyn Target>, Failure> {
+        let mut place = target::find(settings).await?;
         if let Some(id) = self.id() {
             place.repeat(id);
         }

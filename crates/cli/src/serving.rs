@@ -12,14 +12,14 @@ use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
 use crate::sidecar;
-use crate::station::{self, Part, Station};
 use crate::store;
+use crate::stores::{self, Role, Stores};
 use crate::waiting;
 
 /// Serves, and works if this process has a worker, until Ctrl-C or SIGTERM.
 pub(crate) async fn serve_until_stopped(
     settings: &Settings,
-    part: Part,
+    role: Role,
     no_auth: bool,
 ) -> Result<(), Failure> {
     refuse_strangers(settings, no_auth).await?;
@@ -27,32 +27,32 @@ pub(crate) async fn serve_until_stopped(
     let mut signals = Signals::listen()?;
     let listener = bind(settings.listen, "--listen ADDRESS").await?;
     let address = listener.local_addr().unwrap_or(settings.listen);
-    let station = signals.unless_sent(Station::open(settings, part)).await?;
-    drive::tell_damaged(station.recovered());
-    drive::tell_others(station.recovered().runs);
-    let mut trouble = station.work();
-    let keys = !no_auth && station.engine().keys().any().await?;
+    let stores = signals.unless_sent(Stores::open(settings, role)).await?;
+    drive::tell_damaged(stores.recovered());
+    drive::tell_others(stores.recovered().runs);
+    let mut trouble = stores.work();
+    let keys = !no_auth && stores.engine().keys().any().await?;
     tell_where(address, keys, settings);
 
     let stop = CancellationToken::new();
     let access = if no_auth { Access::Anybody } else { Access::UntilKeysExist };
-    let state = ServerState::new(station.engine().clone(), station.services().clone())
+    let state = ServerState::new(stores.engine().clone(), stores.services().clone())
         .with_access(access)
         .with_limits(limits(settings))
         .with_cors_origins(
             settings.http_cors_origins.as_ref().map_or_else(Vec::new, |origins| origins.0.clone()),
         )
-        .of_store(station.id());
+        .of_store(stores.id());
     let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
     let answer = tokio::select! {
         _ = signals.next() => Ok(()),
-        why = drive::said(&mut trouble), if !station.waits_for_its_store() => Err(Failure::store(why)
+        why = drive::said(&mut trouble), if !stores.waits_for_its_store() => Err(Failure::store(why)
             .hint("nothing accepted is lost; start again when the folder can be written")),
     };
     output::tell("stopping: requests are finished, tasks handed back");
     stop.cancel();
     tokio::select! {
-        () = leave(station, serving, settings.worker_grace) => sidecar::tell_to_quit(settings).await,
+        () = leave(stores, serving, settings.worker_grace) => sidecar::tell_to_quit(settings).await,
         exit = signals.next() => std::process::exit(exit as i32),
     }
     answer
@@ -79,7 +79,7 @@ async fn refuse_strangers(settings: &Settings, no_auth: bool) -> Result<(), Fail
         return Err(Failure::usage(why));
     }
     waiting::for_stores(settings).await?;
-    let live = match station::keys(settings).await? {
+    let live = match stores::keys(settings).await? {
         Some(keys) => keys.any_live().await?,
         None => settings.data.exists() && store::existing_keys(settings)?.any_live().await?,
     };
@@ -118,7 +118,7 @@ fn tell_where(address: SocketAddr, keys: bool, settings: &Settings) {
 
 /// Where things are, without passwords.
 fn state(settings: &Settings) -> String {
-    match (&settings.redis, station::postgres(settings)) {
+    match (&settings.redis, stores::postgres(settings)) {
         (Some(_), Ok(Some(postgres))) => format!("Redis, and {postgres}"),
         (Some(_), _) => format!("Redis, and {}", settings.data.display()),
         _ => settings.data.display().to_string(),
@@ -132,9 +132,9 @@ fn flag(address: SocketAddr, settings: &Settings) -> String {
 }
 
 /// Requests first: they may still need the store.
-async fn leave(station: Station, serving: tokio::task::JoinHandle<()>, grace: Duration) {
+async fn leave(stores: Stores, serving: tokio::task::JoinHandle<()>, grace: Duration) {
     if let Err(error) = serving.await {
         tracing::error!(%error, "the server ended badly");
     }
-    station.shut_down(grace).await;
+    stores.shut_down(grace).await;
 }

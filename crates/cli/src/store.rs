@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use switchyard_core::yard::Limits;
+use switchyard_core::in_flight::Limits;
 use switchyard_embedded::{Embedded, Notice, Options};
 use switchyard_runtime::{ApiKeys, Engine, EngineError, History};
 use switchyard_store::StoreError;
@@ -102,8 +102,8 @@ pub(crate) async fn once<T>(
     settings: &Settings,
     act: impl AsyncFnOnce(&Engine) -> Result<T, EngineError>,
 ) -> Result<T, Failure> {
-    let yard = open_existing(settings).await?;
-    let answer = act(yard.engine()).await;
-    yard.shut_down(Duration::ZERO).await;
+    let store = open_existing(settings).await?;
+    let answer = act(store.engine()).await;
+    store.shut_down(Duration::ZERO).await;
     Ok(answer?)
 }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
-use crate::station;
+use crate::stores;
 
 /// How often they are looked for.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -17,11 +17,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// is wrong with them is reported when they are opened.
 pub(crate) async fn for_stores(settings: &Settings) -> Result<(), Failure> {
     let wait = Wait { max: settings.stores_wait, until: Instant::now() + settings.stores_wait };
-    if let Some(target) = station::postgres(settings)? {
-        wait.while_away(async || switchyard_archive_postgres::away(&target).await).await?;
+    if let Some(target) = stores::postgres(settings)? {
+        wait.while_away(async || switchyard_archive_postgres::probe(&target).await).await?;
     }
     if let Some(url) = &settings.redis {
-        wait.while_away(async || switchyard_store_redis::away(url.reveal()).await).await?;
+        wait.while_away(async || switchyard_store_redis::probe(url.reveal()).await).await?;
     }
     Ok(())
 }
@@ -32,9 +32,9 @@ struct Wait {
 }
 
 impl Wait {
-    async fn while_away(&self, away: impl AsyncFn() -> Option<StoreError>) -> Result<(), Failure> {
+    async fn while_away(&self, probe: impl AsyncFn() -> Option<StoreError>) -> Result<(), Failure> {
         let mut is_told = false;
-        while let Some(error) = away().await {
+        while let Some(error) = probe().await {
             if Instant::now() >= self.until {
                 return Err(Failure::from(error).hint(self.advice()));
             }

@@ -14,7 +14,7 @@ async fn nothing_accepted_is_lost() {
         binary: env!("CARGO_BIN_EXE_switchyard").into(),
         seed: seed(),
         trouble: Duration::from_secs(40),
-        patience: Duration::from_secs(60),
+        settle_timeout: Duration::from_secs(60),
     };
     println!("SWITCHYARD_CHAOS_SEED={}", plan.seed);
     let report = run(&plan).await.unwrap();

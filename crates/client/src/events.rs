@@ -30,7 +30,7 @@ pub struct Events {
     backoff: Backoff,
     /// When the server was last heard of.
     heard: Instant,
-    patience: Duration,
+    reconnect_for: Duration,
 }
 
 #[derive(Debug)]
@@ -50,15 +50,15 @@ impl Client {
             open: None,
             backoff: Backoff::default(),
             heard: Instant::now(),
-            patience: RECONNECT_FOR,
+            reconnect_for: RECONNECT_FOR,
         }
     }
 }
 
 impl Events {
     /// For how long a server that does not answer is tried again: a minute unless said.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn reconnect_for(mut self, reconnect_for: Duration) -> Self {
+        self.reconnect_for = reconnect_for;
         self
     }
 
@@ -135,7 +135,7 @@ impl Events {
                 Ok(response) => self.client.refusal(response).await,
                 Err(error) => error,
             };
-            if self.heard.elapsed() > self.patience {
+            if self.heard.elapsed() > self.reconnect_for {
                 return Err(error);
             }
             tokio::time::sleep(self.backoff.pause()).await;

@@ -5,13 +5,14 @@
 //!
 //! - [`ir`]: the compiled form of a workflow
 //! - [`run`]: one run: events, the transition table, commands
-//! - [`yard`]: many runs with their queues, timers, leases and concurrency keys
+//! - [`in_flight`]: many runs with their queues, timers, leases and concurrency keys
 //! - [`retry`]: when to try again
 //! - [`schedule`]: when to start by itself
 //! - [`trace`]: where a run belongs in a distributed trace
 
 pub mod error;
 pub mod ids;
+pub mod in_flight;
 pub mod ir;
 pub mod payload;
 pub mod retry;
@@ -19,7 +20,6 @@ pub mod run;
 pub mod schedule;
 pub mod time;
 pub mod trace;
-pub mod yard;
 
 pub use error::NodeError;
 pub use ids::{ApprovalId, Hash, OperationId, PatchId, RunId};

@@ -3,7 +3,7 @@
 //! Every process opens the same pair, takes its part in the duties, and works if it is asked to. Any of them may go at
 //! any moment: what it held comes back to the others when its leases run out.
 
-mod life;
+mod registration;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,13 +15,15 @@ use switchyard_cas_objects::ObjectCas;
 use switchyard_observe::Observe;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::{NodeSettings, Services};
-use switchyard_runtime::{Engine, EngineError, Handlers, Post, Recovered, Station, WorkerSettings, duties};
+use switchyard_runtime::{
+    Engine, EngineError, Handlers, Host, HostOptions, Recovered, WorkerSettings, duties,
+};
 use switchyard_store::{Archive, Cas, Retention, StoreError, SystemClock};
-use switchyard_store_redis::{LivePods, Lookout, RedisSettings, RedisStore, Rounds};
+use switchyard_store_redis::{ConsumerMonitor, LivePods, MonitorSettings, RedisSettings, RedisStore};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::life::Life;
+use crate::registration::Registration;
 
 /// How often Redis is compared with the archive: how long a run that Redis has lost stands still at most.
 const RECOVER_EVERY: Duration = Duration::from_secs(3);
@@ -52,7 +54,7 @@ pub struct Options {
     /// What is kept of runs that have ended; all of it, if not given.
     pub retention: Option<Retention>,
     /// How the members of the group that reads tasks are looked after.
-    pub rounds: Rounds,
+    pub settings: MonitorSettings,
     /// Which workers have a pod, where there are pods.
     pub pods: Option<Arc<dyn LivePods>>,
     /// How plain workers are treated.
@@ -66,13 +68,13 @@ pub struct Options {
 /// A process's hold on Redis and the archive. Nothing runs in it until [`Distributed::work`] is called.
 #[derive(Debug)]
 pub struct Distributed {
-    station: Station,
+    host: Host,
     hot: Arc<RedisStore>,
     recovered: Recovered,
     worker: Option<WorkerSettings>,
     retention: Option<Retention>,
-    lookout: Lookout,
-    life: Life,
+    monitor: ConsumerMonitor,
+    registration: Registration,
     plain: PlainSettings,
 }
 
@@ -86,24 +88,33 @@ impl Distributed {
         let engine = Engine::new(hot.clone(), archive, cas, Arc::new(SystemClock));
         let engine = engine.observed(options.observe.clone());
         let recovered = engine.recover().await?;
-        let lookout = Lookout {
-            overseer: hot.overseer(),
+        let monitor = ConsumerMonitor {
+            admin: hot.admin(),
             metrics: options.observe.metrics().clone(),
             pods: options.pods,
-            rounds: options.rounds,
+            settings: options.settings,
         };
-        let station = Station::new(engine, options.handlers, options.nodes, options.observe)?;
+        let host = Host::new(engine, options.handlers, options.nodes, options.observe)?;
         let Options { worker, retention, plain, .. } = options;
-        Ok(Self { station, hot, recovered, worker, retention, lookout, life: Life::default(), plain })
+        Ok(Self {
+            host,
+            hot,
+            recovered,
+            worker,
+            retention,
+            monitor,
+            registration: Registration::default(),
+            plain,
+        })
     }
 
     pub fn engine(&self) -> &Engine {
-        self.station.engine()
+        self.host.engine()
     }
 
     /// What tasks are executed with; for those who execute some outside this process.
     pub fn services(&self) -> &Arc<Services> {
-        self.station.services()
+        self.host.services()
     }
 
     /// The unfinished runs that Redis lacked.
@@ -114,7 +125,7 @@ impl Distributed {
     /// Starts the duties, and the worker if there is to be one. Tells what keeps the store from answering the worker, as
     /// long as something does.
     pub fn work(&self) -> watch::Receiver<Option<String>> {
-        let stop = self.station.stopping();
+        let stop = self.host.stopping();
         let mut further = JoinSet::new();
         further.spawn(self.hot.clone().ship_forever(stop.clone()));
         further.spawn(self.hot.clone().tidy_forever(stop.clone()));
@@ -124,21 +135,21 @@ impl Distributed {
         let take_back =
             duties::take_back_forever(self.hot.clone(), self.plain, TAKE_BACK_EVERY, stop.clone());
         further.spawn(take_back);
-        further.spawn(self.lookout.clone().clean_up_forever(stop.clone()));
-        further.spawn(self.lookout.clone().watch_forever(stop.clone()));
-        let post = Post { worker: self.worker.clone(), retention: self.retention, further };
-        let trouble = self.station.work(post);
-        if let (Some(worker), Some(busy)) = (&self.worker, self.station.busy()) {
-            self.life.begin(self.lookout.overseer.clone(), worker, busy);
+        further.spawn(self.monitor.clone().clean_up_forever(stop.clone()));
+        further.spawn(self.monitor.clone().watch_forever(stop.clone()));
+        let options = HostOptions { worker: self.worker.clone(), retention: self.retention, further };
+        let trouble = self.host.work(options);
+        if let (Some(worker), Some(busy)) = (&self.worker, self.host.busy()) {
+            self.registration.begin(self.monitor.admin.clone(), worker, busy);
         }
         trouble
     }
 
     /// Stops claiming, lets tasks finish for `grace`, hands back the rest, ends the duties, and leaves the group.
     pub async fn shut_down(self, grace: Duration) {
-        self.station.shut_down(grace).await;
+        self.host.shut_down(grace).await;
         if let Some(worker) = &self.worker {
-            self.life.end(&self.lookout, &worker.name).await;
+            self.registration.end(&self.monitor, &worker.name).await;
         }
     }
 }

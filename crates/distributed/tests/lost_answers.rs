@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use switchyard_archive_postgres::{Options, PostgresArchive, PostgresCas, Target, migrate};
 use switchyard_core::OperationId;
+use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::Refusal;
-use switchyard_core::yard::Acceptance;
 use switchyard_lang::Program;
 use switchyard_runtime::{Engine, EngineError, Submission, ids};
 use switchyard_store::{Archive, RunFilter, SystemClock};
@@ -38,7 +38,7 @@ impl Scene {
         let through: Target = url.parse().unwrap();
         let through = through.with_schema(&schema).unwrap();
         // So that a server which is away for a second is away for longer than an append looks for it.
-        let options = Options { patience: Duration::from_millis(50), ..Options::default() };
+        let options = Options { retry_for: Duration::from_millis(50), ..Options::default() };
         let archive = Arc::new(PostgresArchive::open_custom(through.clone(), options).await.unwrap());
         let cas = Arc::new(PostgresCas::open(through).await.unwrap());
         let mut settings = RedisSettings::new(redis::shared().url());

@@ -4,10 +4,10 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use switchyard_embedded::{Embedded, Options};
 //!
-//! let yard = Embedded::open(Options::new("./switchyard-data")).await?;
-//! yard.work();
-//! // yard.engine().submit(…)
-//! yard.shut_down(std::time::Duration::from_secs(5)).await;
+//! let switchyard = Embedded::open(Options::new("./switchyard-data")).await?;
+//! switchyard.work();
+//! // switchyard.engine().submit(…)
+//! switchyard.shut_down(std::time::Duration::from_secs(5)).await;
 //! # Ok(())
 //! # }
 //! ```
@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive::DataFolder;
-use switchyard_core::yard::Limits;
+use switchyard_core::in_flight::Limits;
 use switchyard_observe::Observe;
 use switchyard_runtime::kinds::{NodeSettings, Services};
 use switchyard_runtime::{
-    ApiKeys, Engine, EngineError, Handlers, History, Payloads, Post, Recovered, Station, WorkerSettings,
+    ApiKeys, Engine, EngineError, Handlers, History, Host, HostOptions, Payloads, Recovered, WorkerSettings,
 };
 use switchyard_store::{Check, Clock, Retention, StoreError, SystemClock};
 use switchyard_store_memory::MemoryStore;
@@ -73,7 +73,7 @@ impl Options {
 #[derive(Debug)]
 pub struct Embedded {
     data: PathBuf,
-    station: Station,
+    host: Host,
     recovered: Recovered,
     worker: WorkerSettings,
     retention: Option<Retention>,
@@ -97,11 +97,11 @@ impl Embedded {
         let hot = Arc::new(hot.observed(observe.clone()));
         let engine = Engine::new(hot, archive, cas, clock).observed(observe.clone());
         let recovered = engine.recover().await?;
-        let station = Station::new(engine, options.handlers, options.nodes, observe)?;
+        let host = Host::new(engine, options.handlers, options.nodes, observe)?;
         let worker =
             WorkerSettings { stop_grace: options.stop_grace, ..WorkerSettings::embedded(options.slots) };
         let worker = if options.leave_functions { worker.without_functions() } else { worker };
-        Ok(Self { data: options.data, station, recovered, worker, retention: options.retention })
+        Ok(Self { data: options.data, host, recovered, worker, retention: options.retention })
     }
 
     /// What its folder is called, wherever it is mounted.
@@ -110,12 +110,12 @@ impl Embedded {
     }
 
     pub fn engine(&self) -> &Engine {
-        self.station.engine()
+        self.host.engine()
     }
 
     /// What tasks are executed with; for those who execute some outside this process.
     pub fn services(&self) -> &Arc<Services> {
-        self.station.services()
+        self.host.services()
     }
 
     /// The unfinished runs that were found.
@@ -126,12 +126,12 @@ impl Embedded {
     /// Starts the worker and the duties. Tells what keeps the store from answering, as long as something does.
     pub fn work(&self) -> watch::Receiver<Option<String>> {
         let worker = Some(self.worker.clone());
-        self.station.work(Post { worker, retention: self.retention, ..Post::default() })
+        self.host.work(HostOptions { worker, retention: self.retention, ..HostOptions::default() })
     }
 
     /// Lets tasks finish for `grace`, hands back the rest, and leaves the folder to the next process.
     pub async fn shut_down(self, grace: Duration) {
-        self.station.shut_down(grace).await;
+        self.host.shut_down(grace).await;
     }
 }
 

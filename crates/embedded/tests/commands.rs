@@ -54,20 +54,20 @@ impl Grandchild {
     }
 }
 
-async fn yard(folder: &Path, commands: Commands) -> Embedded {
+async fn fixture(folder: &Path, commands: Commands) -> Embedded {
     let nodes = NodeSettings { allow_commands: true, commands, ..NodeSettings::default() };
-    let yard = Embedded::open(Options { nodes, ..Options::new(folder) }).await.unwrap();
-    yard.work();
-    yard
+    let fixture = Embedded::open(Options { nodes, ..Options::new(folder) }).await.unwrap();
+    fixture.work();
+    fixture
 }
 
-async fn start(yard: &Embedded, fifo: &Path, wipe: &str, ending: Ending) -> RunId {
+async fn start(fixture: &Embedded, fifo: &Path, wipe: &str, ending: Ending) -> RunId {
     let then = if ending == Ending::Success { "true" } else { "sleep 100" };
     let timeout = if ending == Ending::TimeOut { "5s" } else { "1h" };
     let env = json!({ "FIFO": fifo, "WIPE": wipe, "THEN": then });
     let node = json!({ "type": "command", "command": ["sh", "-c", SCRIPT], "env": env, "timeout": timeout });
     let program = Program::compile_value(&json!({ "name": "leave", "nodes": { "leave": node } })).unwrap();
-    yard.engine().submit(Submission::new(Arc::new(program), json!({}))).await.unwrap().run()
+    fixture.engine().submit(Submission::new(Arc::new(program), json!({}))).await.unwrap().run()
 }
 
 async fn nothing_is_left(commands: Commands, wipe: &str, ending: Ending) {
@@ -75,16 +75,16 @@ async fn nothing_is_left(commands: Commands, wipe: &str, ending: Ending) {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let yard = yard(&folder.path().join("data"), commands).await;
+    let fixture = fixture(&folder.path().join("data"), commands).await;
     let grandchild = Grandchild::watch(fifo.clone());
-    let run = start(&yard, &fifo, wipe, ending).await;
+    let run = start(&fixture, &fifo, wipe, ending).await;
     if ending == Ending::Cancel {
         assert_eq!(grandchild.started.await.unwrap(), "started\n", "{what}");
-        yard.engine().cancel(run, &ids::operation_id(), "ada", "enough", false, false).await.unwrap();
+        fixture.engine().cancel(run, &ids::operation_id(), "ada", "enough", false, false).await.unwrap();
     }
-    let ended = tokio::time::timeout(PATIENCE, yard.engine().wait_for_end(run)).await;
+    let ended = tokio::time::timeout(PATIENCE, fixture.engine().wait_for_end(run)).await;
     ended.unwrap_or_else(|_| panic!("the run does not end: {what}")).unwrap();
-    let status = yard.engine().state(run).await.unwrap().status();
+    let status = fixture.engine().state(run).await.unwrap().status();
     let expected = match ending {
         Ending::Success => RunStatus::Succeeded,
         Ending::TimeOut => RunStatus::Failed,
@@ -93,7 +93,7 @@ async fn nothing_is_left(commands: Commands, wipe: &str, ending: Ending) {
     assert_eq!(status, expected, "{what}");
     let gone = tokio::time::timeout(PATIENCE, grandchild.gone).await;
     gone.unwrap_or_else(|_| panic!("the grandchild lives: {what}")).unwrap();
-    yard.shut_down(Duration::ZERO).await;
+    fixture.shut_down(Duration::ZERO).await;
 }
 
 #[tokio::test]

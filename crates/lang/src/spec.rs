@@ -38,7 +38,7 @@ pub struct Definition {
     /// How long a run may take in all before it fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<HumanDuration>,
-    /// How many nodes of one run may be in play at once.
+    /// How many nodes of one run may be active at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallelism: Option<NonZeroU32>,
     /// How many runs with the same key may be active at once; the others wait their turn.

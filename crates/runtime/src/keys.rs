@@ -37,7 +37,7 @@ pub struct ApiKeys {
     archive: Arc<dyn Archive>,
     clock: Arc<dyn Clock>,
     // Held for a look, never across an await.
-    seen: Mutex<Seen>,
+    seen: Mutex<KeyCache>,
 }
 
 impl std::fmt::Debug for ApiKeys {
@@ -47,7 +47,7 @@ impl std::fmt::Debug for ApiKeys {
 }
 
 #[derive(Default)]
-struct Seen {
+struct KeyCache {
     /// Only keys that exist: strangers cannot fill it.
     keys: HashMap<String, (Arc<ApiKeyRecord>, Look)>,
     /// Keys are never deleted, so this stays true once it is.

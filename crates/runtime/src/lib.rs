@@ -16,11 +16,11 @@ pub mod duties;
 mod engine;
 mod evaluate;
 pub mod handlers;
+mod host;
 pub mod ids;
 pub mod keys;
 pub mod kinds;
 pub mod payloads;
-mod station;
 pub mod worker;
 
 pub use catalog::Catalog;
@@ -29,8 +29,8 @@ pub use engine::{
     Retained, Submission,
 };
 pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};
+pub use host::{Host, HostOptions};
 pub use keys::{ApiKeys, NewApiKey};
 pub use payloads::Payloads;
-pub use station::{Post, Station};
 pub use switchyard_api::{NodeView, PatchReport, PatchView, RunView};
 pub use worker::{Busy, WorkerPool, WorkerSettings};

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use switchyard_sdk::{Context, HandlerError, Yard};
+use switchyard_sdk::{Context, HandlerError, Switchyard};
 
 const WORKFLOW: &str = r#"
 name: greet
@@ -53,9 +53,10 @@ async fn greet(person: Person, _: Context) -> Result<String, HandlerError> {
 }
 
 pub(crate) async fn greet_in(data: &Path, name: String) -> anyhow::Result<String> {
-    let yard = Yard::builder(data).handler("look_up", look_up).handler("greet", greet).open().await?;
-    let outcome = yard.run::<String>(WORKFLOW, Greet { name }).await;
-    yard.shut_down().await;
+    let switchyard =
+        Switchyard::builder(data).handler("look_up", look_up).handler("greet", greet).open().await?;
+    let outcome = switchyard.run::<String>(WORKFLOW, Greet { name }).await;
+    switchyard.shut_down().await;
     Ok(outcome?.output()?)
 }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use switchyard_sdk::{Context, HandlerError, Worker, Yard};
+use switchyard_sdk::{Context, HandlerError, Switchyard, Worker};
 
 const WORKFLOW: &str = r#"
 name: count
@@ -41,14 +41,14 @@ async fn count(input: Count, cx: Context) -> Result<u32, HandlerError> {
 /// Counts on the server at this address, and gives what was seen on the way.
 pub(crate) async fn count_at(url: &str, to: u32, pause_ms: u64) -> anyhow::Result<(Vec<String>, u32)> {
     let worker = Worker::connect(url).handler("count", count).start().await?;
-    let yard = Yard::connect(url).open().await?;
-    let run = yard.submit(WORKFLOW, json!({ "to": to, "pause_ms": pause_ms })).await?;
+    let switchyard = Switchyard::connect(url).open().await?;
+    let run = switchyard.submit(WORKFLOW, json!({ "to": to, "pause_ms": pause_ms })).await?;
     let mut seen = Vec::new();
-    let mut events = yard.follow(run, 0);
+    let mut events = switchyard.follow(run, 0);
     while let Some(event) = events.next().await? {
         seen.extend(event.chunks().iter().map(ToString::to_string));
     }
-    let outcome = yard.wait::<u32>(run).await?;
+    let outcome = switchyard.wait::<u32>(run).await?;
     worker.shut_down().await;
     Ok((seen, outcome.output()?))
 }

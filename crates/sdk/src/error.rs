@@ -1,4 +1,4 @@
-//! What can go wrong: in a handler, and in what a program asks of a yard.
+//! What can go wrong: in a handler, and in what a program asks of it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ impl From<HandlerError> for NodeError {
     }
 }
 
-/// Why a yard did not do what it was asked.
+/// Why it did not do what it was asked.
 ///
 /// A run that fails is no such error: it is a [`RunFailure`](crate::RunFailure) in the run's
 /// [`RunOutcome`](crate::RunOutcome).

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
-//! use switchyard_sdk::{Context, HandlerError, Yard};
+//! use switchyard_sdk::{Context, HandlerError, Switchyard};
 //!
 //! #[derive(Serialize, Deserialize)]
 //! struct Greet {
@@ -41,19 +41,19 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let data = folder.path();
 //! // `data` is a folder, such as "./switchyard-data".
-//! let yard = Yard::builder(data)
+//! let switchyard = Switchyard::builder(data)
 //!     .handler("greet", greet)
 //!     .handler("shout", |input: String, _| async move { Ok(input.to_uppercase()) })
 //!     .open()
 //!     .await?;
 //!
-//! let outcome = yard.run::<Greeting>(WORKFLOW, Greet { name: "Ada".into() }).await?;
+//! let outcome = switchyard.run::<Greeting>(WORKFLOW, Greet { name: "Ada".into() }).await?;
 //! assert_eq!(outcome.output()?.text, "Hello, Ada!");
 //!
-//! let refused = yard.run::<Greeting>(WORKFLOW, Greet { name: String::new() }).await?;
+//! let refused = switchyard.run::<Greeting>(WORKFLOW, Greet { name: String::new() }).await?;
 //! assert_eq!(refused.failure().map(|failure| failure.code()), Some("no_name"));
 //!
-//! yard.shut_down().await;
+//! switchyard.shut_down().await;
 //! # Ok(())
 //! # }
 //! ```
@@ -89,23 +89,23 @@
 //!
 //! # At a server
 //!
-//! [`Worker::connect`] lends the same handlers to a server, and [`Yard::connect`] submits, follows and controls runs
+//! [`Worker::connect`] lends the same handlers to a server, and [`Switchyard::connect`] submits, follows and controls runs
 //! there with the same words as here:
 //!
 //! ```no_run
-//! # use switchyard_sdk::{Context, HandlerError, Worker, Yard};
+//! # use switchyard_sdk::{Context, HandlerError, Worker, Switchyard};
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! # async fn greet(name: String, _: Context) -> Result<String, HandlerError> { Ok(name) }
 //! let url = "http://127.0.0.1:7070";
 //! let worker = Worker::connect(url).handler("greet", greet).start().await?;
-//! let yard = Yard::connect(url).open().await?;
+//! let switchyard = Switchyard::connect(url).open().await?;
 //! let workflow = "name: hi\nnodes:\n  greet: { type: function, function: greet, input: Ada }\n";
-//! let run = yard.submit(workflow, ()).await?;
-//! let mut events = yard.follow(run, 0);
+//! let run = switchyard.submit(workflow, ()).await?;
+//! let mut events = switchyard.follow(run, 0);
 //! while let Some(event) = events.next().await? {
 //!     println!("{} {}", event.seq, event.kind);
 //! }
-//! println!("{}", yard.wait::<String>(run).await?.output()?);
+//! println!("{}", switchyard.wait::<String>(run).await?.output()?);
 //! worker.shut_down().await;
 //! # Ok(())
 //! # }
@@ -120,10 +120,10 @@ mod handler;
 mod outcome;
 mod remote;
 mod submit;
+mod switchyard;
 pub mod testing;
 mod worker;
 mod workflow;
-mod yard;
 
 pub use context::Context;
 pub use error::{Error, HandlerError};
@@ -131,9 +131,9 @@ pub use events::RunEvents;
 pub use outcome::{RunFailure, RunOutcome};
 pub use remote::{RemoteYard, RemoteYardBuilder};
 pub use submit::SubmitOptions;
+pub use switchyard::{PendingApproval, Switchyard, SwitchyardBuilder};
 pub use worker::{Worker, WorkerBuilder};
 pub use workflow::Workflow;
-pub use yard::{PendingApproval, Yard, YardBuilder};
 
 pub use switchyard_api::Event;
 pub use switchyard_client::{Client, Error as ServerError, Problem};

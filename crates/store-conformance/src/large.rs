@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use switchyard_core::in_flight::{Command, Want};
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{
     Accepted, ChildSpec, ChildrenPlan, EndStatus, EventKind, RunStatus, Settled, Settlement, Task,
     TaskOutcome, WaitFor, Waiting,
 };
-use switchyard_core::yard::{Command, Want};
 use switchyard_core::{CasRef, Hash, Payload, RunId};
 use switchyard_store::Clock;
 
-use crate::place::{claim_of, failure};
-use crate::{Backend, Place};
+use crate::fixture::{claim_of, failure};
+use crate::{Backend, Fixture};
 
 /// More than a script can unpack.
 const DEPENDENTS: usize = 10_000;
@@ -46,10 +46,10 @@ fn fan(width: usize) -> Arc<Ir> {
     Arc::new(ir)
 }
 
-async fn start(place: &Place, ir: Arc<Ir>) -> RunId {
+async fn start(fixture: &Fixture, ir: Arc<Ir>) -> RunId {
     let hash = ir.hash;
-    place.hot.learn(ir).await.expect("a graph is learnt");
-    place.start_as(Accepted::plain("large".into(), hash, Payload::null())).await
+    fixture.hot.learn(ir).await.expect("a graph is learnt");
+    fixture.start_as(Accepted::plain("large".into(), hash, Payload::null())).await
 }
 
 fn succeeded(task: &Task) -> Settlement {
@@ -66,20 +66,25 @@ fn output_of(run: RunId) -> Payload {
 }
 
 /// Starts what is due at once, as the timer duty does.
-async fn fire(place: &Place) {
-    while place.hot.fire_timers().await.expect("timers fire").1.is_some_and(|next| next <= place.clock.now())
-    {
-    }
+async fn fire(fixture: &Fixture) {
+    while fixture
+        .hot
+        .fire_timers()
+        .await
+        .expect("timers fire")
+        .1
+        .is_some_and(|next| next <= fixture.clock.now())
+    {}
 }
 
 /// Settles what there is to be claimed, until nothing is left. How many of each node there were.
-async fn work_off(place: &Place) -> HashMap<Arc<str>, usize> {
+async fn work_off(fixture: &Fixture) -> HashMap<Arc<str>, usize> {
     let (mut held, mut seen) = (Vec::new(), HashMap::new());
     loop {
         let settlements: Vec<Settlement> = held.iter().map(succeeded).collect();
-        let (answers, tasks) = place.hot.step(settlements, &place.want(100)).await.expect("answered");
+        let (answers, tasks) = fixture.hot.step(settlements, &fixture.want(100)).await.expect("answered");
         assert!(answers.iter().all(|answer| *answer == Settled::Applied), "{answers:?}");
-        fire(place).await;
+        fire(fixture).await;
         if tasks.is_empty() && held.is_empty() {
             return seen;
         }
@@ -90,63 +95,68 @@ async fn work_off(place: &Place) -> HashMap<Arc<str>, usize> {
     }
 }
 
-async fn count(place: &Place, run: RunId, counts: impl Fn(&EventKind) -> bool) -> usize {
-    place.hot.archived().await.expect("the archive is there");
-    let events = place.archive.events(run, 0, 200_000).await.expect("events are read");
+async fn count(fixture: &Fixture, run: RunId, counts: impl Fn(&EventKind) -> bool) -> usize {
+    fixture.hot.archived().await.expect("the archive is there");
+    let events = fixture.archive.events(run, 0, 200_000).await.expect("events are read");
     assert!(events.iter().zip(1..).all(|(event, seq)| event.seq == seq), "its history has a gap");
     events.iter().filter(|event| counts(&event.kind)).count()
 }
 
 /// Without its history, which is long.
-async fn has_ended(place: &Place, run: RunId, status: RunStatus) {
-    assert!(place.hot.snapshot(run).await.expect("answered").is_none(), "it is still in flight");
-    let record = place.archive.run(run).await.expect("answered").expect("archived");
+async fn has_ended(fixture: &Fixture, run: RunId, status: RunStatus) {
+    assert!(fixture.hot.snapshot(run).await.expect("answered").is_none(), "it is still in flight");
+    let record = fixture.archive.run(run).await.expect("answered").expect("archived");
     assert_eq!(record.status, status);
 }
 
-async fn a_node_with_many_dependents_is_settled_once(place: &Place) {
-    let run = start(place, fan(DEPENDENTS)).await;
-    let seen = work_off(place).await;
+async fn a_node_with_many_dependents_is_settled_once(fixture: &Fixture) {
+    let run = start(fixture, fan(DEPENDENTS)).await;
+    let seen = work_off(fixture).await;
     assert_eq!((seen.len(), seen["join"]), (DEPENDENTS + 2, 1), "each node was handed out");
     assert!(seen.values().all(|times| *times == 1), "and once");
-    let ended = count(place, run, |kind| matches!(kind, EventKind::NodeSucceeded { .. })).await;
+    let ended = count(fixture, run, |kind| matches!(kind, EventKind::NodeSucceeded { .. })).await;
     assert_eq!(ended, DEPENDENTS + 2);
-    has_ended(place, run, RunStatus::Succeeded).await;
+    has_ended(fixture, run, RunStatus::Succeeded).await;
 }
 
-async fn a_large_run_is_paused_and_goes_on(place: &Place) {
-    let run = start(place, fan(DEPENDENTS)).await;
-    place.pass("root").await;
-    let held = place.claim(1).await.remove(0);
-    place.command(run, Command::Pause { by: "me".into() }).await.expect("paused");
-    place.nothing_to_claim().await;
-    place.succeed(&held).await;
-    assert_eq!(place.state(run).await.status(), RunStatus::Paused);
-    place.command(run, Command::Resume { by: "me".into() }).await.expect("resumed");
-    let seen = work_off(place).await;
+async fn a_large_run_is_paused_and_goes_on(fixture: &Fixture) {
+    let run = start(fixture, fan(DEPENDENTS)).await;
+    fixture.pass("root").await;
+    let held = fixture.claim(1).await.remove(0);
+    fixture.command(run, Command::Pause { by: "me".into() }).await.expect("paused");
+    fixture.nothing_to_claim().await;
+    fixture.succeed(&held).await;
+    assert_eq!(fixture.state(run).await.status(), RunStatus::Paused);
+    fixture.command(run, Command::Resume { by: "me".into() }).await.expect("resumed");
+    let seen = work_off(fixture).await;
     assert_eq!(seen.len(), DEPENDENTS, "all but the root and the one that was held");
-    has_ended(place, run, RunStatus::Succeeded).await;
+    has_ended(fixture, run, RunStatus::Succeeded).await;
 }
 
-async fn a_large_run_is_cancelled(place: &Place) {
-    let run = start(place, fan(DEPENDENTS)).await;
-    place.pass("root").await;
-    let held = place.claim(1).await.remove(0);
+async fn a_large_run_is_cancelled(fixture: &Fixture) {
+    let run = start(fixture, fan(DEPENDENTS)).await;
+    fixture.pass("root").await;
+    let held = fixture.claim(1).await.remove(0);
     let cancel = Command::Cancel { by: "me".into(), reason: "enough".into(), compensate: true, now: false };
-    place.command(run, cancel).await.expect("cancelled");
-    place.nothing_to_claim().await;
-    place.settle(&held, TaskOutcome::Cancelled).await;
-    place.ended(run, RunStatus::Cancelled).await;
+    fixture.command(run, cancel).await.expect("cancelled");
+    fixture.nothing_to_claim().await;
+    fixture.settle(&held, TaskOutcome::Cancelled).await;
+    fixture.ended(run, RunStatus::Cancelled).await;
 }
 
 /// A run whose node waits for `count` children.
-async fn spawn(place: &Place, count: usize, concurrency: u32, stop_on_failure: bool) -> (RunId, Vec<RunId>) {
+async fn spawn(
+    fixture: &Fixture,
+    count: usize,
+    concurrency: u32,
+    stop_on_failure: bool,
+) -> (RunId, Vec<RunId>) {
     let mut parent = Sketch::chain(1);
     parent.nodes[0].id = "map".into();
-    let definition = place.learn(&Sketch::chain(1)).await.hash;
-    let run = place.start(&parent).await;
-    let task = place.claim_node("map").await;
-    let children: Vec<RunId> = (0..count).map(|_| place.fresh_run()).collect();
+    let definition = fixture.learn(&Sketch::chain(1)).await.hash;
+    let run = fixture.start(&parent).await;
+    let task = fixture.claim_node("map").await;
+    let children: Vec<RunId> = (0..count).map(|_| fixture.fresh_run()).collect();
     let plan = ChildrenPlan {
         workflow: "child".into(),
         definition,
@@ -155,74 +165,74 @@ async fn spawn(place: &Place, count: usize, concurrency: u32, stop_on_failure: b
         stop_on_failure,
         timeout_at: None,
     };
-    place.settle(&task, TaskOutcome::Waiting(WaitFor::Children(Box::new(plan)))).await;
+    fixture.settle(&task, TaskOutcome::Waiting(WaitFor::Children(Box::new(plan)))).await;
     (run, children)
 }
 
-async fn many_children_run_and_report(place: &Place) {
-    let (run, children) = spawn(place, ITEMS, u32::MAX, true).await;
-    fire(place).await;
-    let mut held = place.claim(100).await;
+async fn many_children_run_and_report(fixture: &Fixture) {
+    let (run, children) = spawn(fixture, ITEMS, u32::MAX, true).await;
+    fire(fixture).await;
+    let mut held = fixture.claim(100).await;
     while held[0].children.is_none() {
         let settlements: Vec<Settlement> = held.iter().map(succeeded).collect();
-        held = place.hot.step(settlements, &place.want(100)).await.expect("answered").1;
+        held = fixture.hot.step(settlements, &fixture.want(100)).await.expect("answered").1;
     }
     let ends: Vec<_> = held[0].children.iter().flatten().filter_map(|child| child.end.clone()).collect();
     let outputs: Vec<Payload> = ends.iter().map(|end| end.output.clone()).collect();
     assert_eq!(outputs, children.iter().map(|child| output_of(*child)).collect::<Vec<_>>(), "in their order");
     assert!(ends.iter().all(|end| end.status == EndStatus::Succeeded));
-    work_off(place).await;
-    place.succeed(&held[0]).await;
-    let started = count(place, run, |kind| matches!(kind, EventKind::ChildStarted { .. })).await;
-    let ended = count(place, run, |kind| matches!(kind, EventKind::ChildEnded { .. })).await;
+    work_off(fixture).await;
+    fixture.succeed(&held[0]).await;
+    let started = count(fixture, run, |kind| matches!(kind, EventKind::ChildStarted { .. })).await;
+    let ended = count(fixture, run, |kind| matches!(kind, EventKind::ChildEnded { .. })).await;
     assert_eq!((started, ended), (ITEMS, ITEMS));
-    place.nothing_to_claim().await;
+    fixture.nothing_to_claim().await;
 }
 
-async fn many_children_stay_below_their_cap(place: &Place) {
-    let (run, _) = spawn(place, ITEMS / 3, 10, true).await;
-    fire(place).await;
-    let mut held = place.claim(100).await;
+async fn many_children_stay_below_their_cap(fixture: &Fixture) {
+    let (run, _) = spawn(fixture, ITEMS / 3, 10, true).await;
+    fire(fixture).await;
+    let mut held = fixture.claim(100).await;
     while held[0].children.is_none() {
         assert!(held.len() <= 10, "{} at once", held.len());
         let settlements: Vec<Settlement> = held.iter().map(succeeded).collect();
-        held = place.hot.step(settlements, &place.want(100)).await.expect("answered").1;
+        held = fixture.hot.step(settlements, &fixture.want(100)).await.expect("answered").1;
     }
-    place.succeed(&held[0]).await;
-    let ended = count(place, run, |kind| matches!(kind, EventKind::ChildEnded { .. })).await;
+    fixture.succeed(&held[0]).await;
+    let ended = count(fixture, run, |kind| matches!(kind, EventKind::ChildEnded { .. })).await;
     assert_eq!(ended, ITEMS / 3);
 }
 
-async fn a_failed_child_stops_many_others(place: &Place) {
-    let (run, children) = spawn(place, ITEMS, u32::MAX, true).await;
-    fire(place).await;
-    let held = place.claim(2).await;
-    place.settle(&held[0], failure()).await;
-    fire(place).await;
-    place.settle(&held[1], TaskOutcome::Cancelled).await;
-    let gather = place.claim_node("map").await;
+async fn a_failed_child_stops_many_others(fixture: &Fixture) {
+    let (run, children) = spawn(fixture, ITEMS, u32::MAX, true).await;
+    fire(fixture).await;
+    let held = fixture.claim(2).await;
+    fixture.settle(&held[0], failure()).await;
+    fire(fixture).await;
+    fixture.settle(&held[1], TaskOutcome::Cancelled).await;
+    let gather = fixture.claim_node("map").await;
     let ends = gather.children.clone().expect("its children's results");
     let of = |status| ends.iter().flat_map(|child| &child.end).filter(|end| end.status == status).count();
     assert_eq!((of(EndStatus::Failed), of(EndStatus::Cancelled)), (1, ITEMS - 1));
-    place.settle(&gather, failure()).await;
-    place.ended(children[ITEMS - 1], RunStatus::Cancelled).await;
-    has_ended(place, run, RunStatus::Failed).await;
+    fixture.settle(&gather, failure()).await;
+    fixture.ended(children[ITEMS - 1], RunStatus::Cancelled).await;
+    has_ended(fixture, run, RunStatus::Failed).await;
 }
 
 /// One run cannot hold up another: between any two batches of a long list others are served.
-async fn a_small_run_goes_on_beside_a_large_one(place: &Place) {
-    let (large, _) = spawn(place, ITEMS, u32::MAX, true).await;
+async fn a_small_run_goes_on_beside_a_large_one(fixture: &Fixture) {
+    let (large, _) = spawn(fixture, ITEMS, u32::MAX, true).await;
     let mut beside = Sketch::chain(2);
     beside.nodes.iter_mut().for_each(|node| node.queue = "beside".into());
-    let small = place.start(&beside).await;
-    let want = Want { queues: ["beside".into()].into(), ..place.want(1) };
+    let small = fixture.start(&beside).await;
+    let want = Want { queues: ["beside".into()].into(), ..fixture.want(1) };
     let mut settlements = Vec::new();
-    while place.hot.snapshot(small).await.expect("answered").is_some() {
-        let tasks = place.hot.step(settlements, &want).await.expect("answered").1;
+    while fixture.hot.snapshot(small).await.expect("answered").is_some() {
+        let tasks = fixture.hot.step(settlements, &want).await.expect("answered").1;
         settlements = tasks.iter().map(succeeded).collect();
-        place.hot.fire_timers().await.expect("timers fire");
+        fixture.hot.fire_timers().await.expect("timers fire");
     }
-    let state = place.state(large).await;
+    let state = fixture.state(large).await;
     let Some(Waiting::Children(children)) = state.nodes[0].wait.as_deref() else { panic!("{state:?}") };
     assert!(
         children.started < ITEMS as u32,

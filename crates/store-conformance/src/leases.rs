@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use switchyard_core::in_flight::{BandDepth, ClaimStatus, Command, Limits, Want};
 use switchyard_core::ir::AttemptLimit;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{ClaimRef, Event, NodeState, Refusal, Run, RunStatus, Settled, Task, TaskOutcome};
-use switchyard_core::yard::{Command, Lane, Limits, Standing, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{Clock, StoreError};
 
-use crate::place::{LEASE, claim_of};
-use crate::{Backend, Place};
+use crate::fixture::{LEASE, claim_of};
+use crate::{Backend, Fixture};
 
 pub async fn all(backend: &dyn Backend) {
     a_silent_worker_loses_its_claim(&backend.open().await).await;
@@ -29,49 +29,49 @@ pub async fn all(backend: &dyn Backend) {
     queues_can_be_counted(&backend.open().await).await;
 }
 
-async fn silence(place: &Place) -> usize {
-    place.clock.advance(LEASE);
-    place.hot.reclaim().await.expect("answered")
+async fn silence(fixture: &Fixture) -> usize {
+    fixture.clock.advance(LEASE);
+    fixture.hot.reclaim().await.expect("answered")
 }
 
-async fn a_silent_worker_loses_its_claim(place: &Place) {
-    let run = place.start(&Sketch::chain(1)).await;
-    let lost = place.claim_node("n0").await;
-    assert_eq!(silence(place).await, 1);
-    let again = place.claim_node("n0").await;
+async fn a_silent_worker_loses_its_claim(fixture: &Fixture) {
+    let run = fixture.start(&Sketch::chain(1)).await;
+    let lost = fixture.claim_node("n0").await;
+    assert_eq!(silence(fixture).await, 1);
+    let again = fixture.claim_node("n0").await;
     assert_eq!(again.attempt, lost.attempt, "a lost claim is not a failed attempt");
-    assert_eq!(place.hot.heartbeat(&[claim_of(&lost)], None).await.expect("answered"), [Standing::Lost]);
-    assert_eq!(place.settle(&lost, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
-    place.succeed(&again).await;
-    place.ended(run, RunStatus::Succeeded).await;
-    assert_eq!(silence(place).await, 0, "nothing is left to take back");
+    assert_eq!(fixture.hot.heartbeat(&[claim_of(&lost)], None).await.expect("answered"), [ClaimStatus::Lost]);
+    assert_eq!(fixture.settle(&lost, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
+    fixture.succeed(&again).await;
+    fixture.ended(run, RunStatus::Succeeded).await;
+    assert_eq!(silence(fixture).await, 0, "nothing is left to take back");
 }
 
-async fn a_heartbeat_keeps_a_claim(place: &Place) {
-    place.start(&Sketch::chain(1)).await;
-    let held = place.claim_node("n0").await;
+async fn a_heartbeat_keeps_a_claim(fixture: &Fixture) {
+    fixture.start(&Sketch::chain(1)).await;
+    let held = fixture.claim_node("n0").await;
     for _ in 0..5 {
-        place.clock.advance(LEASE - Duration::from_secs(1));
-        let standing = place.hot.heartbeat(&[claim_of(&held)], Some(LEASE)).await.expect("answered");
-        assert_eq!(standing, [Standing::Held]);
-        assert_eq!(place.hot.reclaim().await, Ok(0));
+        fixture.clock.advance(LEASE - Duration::from_secs(1));
+        let standing = fixture.hot.heartbeat(&[claim_of(&held)], Some(LEASE)).await.expect("answered");
+        assert_eq!(standing, [ClaimStatus::Held]);
+        assert_eq!(fixture.hot.reclaim().await, Ok(0));
     }
-    place.succeed(&held).await;
+    fixture.succeed(&held).await;
 }
 
-async fn a_node_that_takes_its_workers_down_is_stopped(place: &Place) {
-    let run = place.start(&Sketch::chain(1)).await;
+async fn a_node_that_takes_its_workers_down_is_stopped(fixture: &Fixture) {
+    let run = fixture.start(&Sketch::chain(1)).await;
     for delivery in 1.. {
-        place.claim_node("n0").await;
-        assert_eq!(silence(place).await, 1);
-        if place.hot.snapshot(run).await.expect("answered").is_none() {
+        fixture.claim_node("n0").await;
+        assert_eq!(silence(fixture).await, 1);
+        if fixture.hot.snapshot(run).await.expect("answered").is_none() {
             assert!(delivery > 1, "one lost worker is bad luck");
             break;
         }
         assert!(delivery < 100, "it never stops");
     }
-    place.ended(run, RunStatus::Failed).await;
-    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    fixture.ended(run, RunStatus::Failed).await;
+    let record = fixture.archive.run(run).await.expect("answered").expect("archived");
     assert_eq!(&*record.error.expect("an error").code, "poisoned");
 }
 
@@ -82,171 +82,171 @@ fn limited(limit: Duration, max_attempts: u32) -> Sketch {
     Sketch::chain(1).with(|node| (node.limit, node.max_attempts) = (AttemptLimit::Own(limit), max_attempts))
 }
 
-async fn later(place: &Place, by: Duration) -> usize {
-    place.clock.advance(by);
-    place.hot.reclaim().await.expect("answered")
+async fn later(fixture: &Fixture, by: Duration) -> usize {
+    fixture.clock.advance(by);
+    fixture.hot.reclaim().await.expect("answered")
 }
 
-async fn failed_with(place: &Place, run: RunId, code: &str) {
-    place.ended(run, RunStatus::Failed).await;
-    let record = place.archive.run(run).await.expect("answered").expect("archived");
+async fn failed_with(fixture: &Fixture, run: RunId, code: &str) {
+    fixture.ended(run, RunStatus::Failed).await;
+    let record = fixture.archive.run(run).await.expect("answered").expect("archived");
     assert_eq!(&*record.error.expect("an error").code, code);
 }
 
-async fn a_heartbeat_does_not_move_the_limit_of_an_attempt(place: &Place) {
-    let run = place.start(&limited(2 * LEASE, 1)).await;
-    let held = place.claim_node("n0").await;
+async fn a_heartbeat_does_not_move_the_limit_of_an_attempt(fixture: &Fixture) {
+    let run = fixture.start(&limited(2 * LEASE, 1)).await;
+    let held = fixture.claim_node("n0").await;
     for _ in 0..3 {
-        assert_eq!(later(place, LIMIT - Duration::from_secs(1)).await, 0);
-        let standing = place.hot.heartbeat(&[claim_of(&held)], Some(10 * LEASE)).await.expect("answered");
-        assert_eq!(standing, [Standing::Held]);
+        assert_eq!(later(fixture, LIMIT - Duration::from_secs(1)).await, 0);
+        let standing = fixture.hot.heartbeat(&[claim_of(&held)], Some(10 * LEASE)).await.expect("answered");
+        assert_eq!(standing, [ClaimStatus::Held]);
     }
-    assert_eq!(later(place, Duration::from_secs(3)).await, 1, "a minute is over");
-    assert_eq!(place.settle(&held, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
-    failed_with(place, run, "timeout").await;
+    assert_eq!(later(fixture, Duration::from_secs(3)).await, 1, "a minute is over");
+    assert_eq!(fixture.settle(&held, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
+    failed_with(fixture, run, "timeout").await;
 }
 
-async fn a_silent_worker_is_held_to_the_limit(place: &Place) {
-    let run = place.start(&limited(LIMIT, 1)).await;
-    let held = place.claim_node("n0").await;
+async fn a_silent_worker_is_held_to_the_limit(fixture: &Fixture) {
+    let run = fixture.start(&limited(LIMIT, 1)).await;
+    let held = fixture.claim_node("n0").await;
     let limit = held.limit.expect("it is told its limit");
-    assert_eq!((limit.lasts, limit.ends), (LIMIT, place.clock.now().plus(LIMIT)));
-    assert_eq!(later(place, LIMIT - Duration::from_millis(1)).await, 0);
-    assert_eq!(later(place, Duration::from_millis(1)).await, 1, "before its lease ran out");
-    failed_with(place, run, "timeout").await;
-    assert_eq!(later(place, LEASE).await, 0, "nothing is left to take back");
+    assert_eq!((limit.lasts, limit.ends), (LIMIT, fixture.clock.now().plus(LIMIT)));
+    assert_eq!(later(fixture, LIMIT - Duration::from_millis(1)).await, 0);
+    assert_eq!(later(fixture, Duration::from_millis(1)).await, 1, "before its lease ran out");
+    failed_with(fixture, run, "timeout").await;
+    assert_eq!(later(fixture, LEASE).await, 0, "nothing is left to take back");
 }
 
-async fn a_claim_without_a_lease_has_its_limit_all_the_same(place: &Place) {
-    let run = place.start(&limited(LIMIT, 1)).await;
-    let want = Want { lease: None, ..place.want(1) };
-    let task = place.hot.step(Vec::new(), &want).await.expect("claimed").1.remove(0);
-    let standing = place.hot.heartbeat(&[claim_of(&task)], None).await.expect("answered");
-    assert_eq!(standing, [Standing::Held]);
-    assert_eq!(later(place, LIMIT).await, 1);
-    failed_with(place, run, "timeout").await;
+async fn a_claim_without_a_lease_has_its_limit_all_the_same(fixture: &Fixture) {
+    let run = fixture.start(&limited(LIMIT, 1)).await;
+    let want = Want { lease: None, ..fixture.want(1) };
+    let task = fixture.hot.step(Vec::new(), &want).await.expect("claimed").1.remove(0);
+    let standing = fixture.hot.heartbeat(&[claim_of(&task)], None).await.expect("answered");
+    assert_eq!(standing, [ClaimStatus::Held]);
+    assert_eq!(later(fixture, LIMIT).await, 1);
+    failed_with(fixture, run, "timeout").await;
 }
 
-async fn a_lease_that_ends_before_the_limit_is_a_lost_delivery(place: &Place) {
-    place.start(&limited(2 * LEASE, 1)).await;
-    let lost = place.claim_node("n0").await;
+async fn a_lease_that_ends_before_the_limit_is_a_lost_delivery(fixture: &Fixture) {
+    fixture.start(&limited(2 * LEASE, 1)).await;
+    let lost = fixture.claim_node("n0").await;
     // Both have passed by now: the lease was first.
-    assert_eq!(later(place, 3 * LEASE).await, 1);
-    let again = place.claim_node("n0").await;
+    assert_eq!(later(fixture, 3 * LEASE).await, 1);
+    let again = fixture.claim_node("n0").await;
     assert_eq!((again.attempt, again.claim), (lost.attempt, lost.claim + 1));
-    assert_eq!(again.limit.expect("a limit").ends, place.clock.now().plus(2 * LEASE), "its own");
+    assert_eq!(again.limit.expect("a limit").ends, fixture.clock.now().plus(2 * LEASE), "its own");
 }
 
-async fn an_attempt_that_took_too_long_is_retried_by_the_nodes_policy(place: &Place) {
-    let run = place.start(&limited(LIMIT, 2)).await;
-    let first = place.claim_node("n0").await;
-    assert_eq!(later(place, LIMIT).await, 1);
-    let state = place.state(run).await;
+async fn an_attempt_that_took_too_long_is_retried_by_the_nodes_policy(fixture: &Fixture) {
+    let run = fixture.start(&limited(LIMIT, 2)).await;
+    let first = fixture.claim_node("n0").await;
+    assert_eq!(later(fixture, LIMIT).await, 1);
+    let state = fixture.state(run).await;
     let node = &state.nodes[0];
     assert_eq!((node.state, &*node.error.as_ref().expect("an error").code), (NodeState::Waiting, "timeout"));
-    place.nothing_to_claim().await;
-    place.clock.advance(Duration::from_secs(1));
-    assert_eq!(place.hot.fire_timers().await.expect("answered").0, 1);
-    let second = place.claim_node("n0").await;
+    fixture.nothing_to_claim().await;
+    fixture.clock.advance(Duration::from_secs(1));
+    assert_eq!(fixture.hot.fire_timers().await.expect("answered").0, 1);
+    let second = fixture.claim_node("n0").await;
     assert_eq!((second.attempt, second.claim), (2, 2));
-    assert_eq!(place.settle(&first, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
-    assert_eq!(later(place, LIMIT).await, 1);
-    failed_with(place, run, "timeout").await;
+    assert_eq!(fixture.settle(&first, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
+    assert_eq!(later(fixture, LIMIT).await, 1);
+    failed_with(fixture, run, "timeout").await;
 }
 
 /// Whoever held it is gone with the store; its successor has a whole attempt.
-async fn a_limit_counts_anew_after_a_restart(place: &Place) {
+async fn a_limit_counts_anew_after_a_restart(fixture: &Fixture) {
     let sketch = limited(LIMIT, 1);
-    let run = place.start(&sketch).await;
-    place.claim_node("n0").await;
+    let run = fixture.start(&sketch).await;
+    fixture.claim_node("n0").await;
     let ir = sketch.ir();
-    let history = place.events(run).await;
-    let other = place.fresh_run();
+    let history = fixture.events(run).await;
+    let other = fixture.fresh_run();
     let moved: Vec<_> = history.into_iter().map(|event| Event { run: other, ..event }).collect();
     let lost = Run::replay(&moved, &|_| Some(ir.clone())).expect("a whole history");
-    place.archive.append(moved).await.expect("archived");
-    place.hot.restore(vec![lost]).await.expect("restored");
-    place.clock.advance(Duration::from_secs(5));
-    let again = place.claim_node("n0").await;
+    fixture.archive.append(moved).await.expect("archived");
+    fixture.hot.restore(vec![lost]).await.expect("restored");
+    fixture.clock.advance(Duration::from_secs(5));
+    let again = fixture.claim_node("n0").await;
     assert_eq!((again.run, again.claim), (other, 2));
-    assert_eq!(later(place, LIMIT - Duration::from_secs(5)).await, 1, "the claim of the first run");
-    assert_eq!(later(place, Duration::from_secs(5)).await, 1);
-    failed_with(place, other, "timeout").await;
+    assert_eq!(later(fixture, LIMIT - Duration::from_secs(5)).await, 1, "the claim of the first run");
+    assert_eq!(later(fixture, Duration::from_secs(5)).await, 1);
+    failed_with(fixture, other, "timeout").await;
 }
 
-async fn what_a_claim_was_handed_can_be_read_again(place: &Place) {
+async fn what_a_claim_was_handed_can_be_read_again(fixture: &Fixture) {
     let sketch = Sketch::chain(2).with(|node| node.limit = AttemptLimit::Default);
-    place.start(&sketch).await;
-    let first = place.claim_node("n0").await;
+    fixture.start(&sketch).await;
+    let first = fixture.claim_node("n0").await;
     let output = Payload::from_value(&serde_json::json!({ "n": 7 }));
-    assert_eq!(place.settle(&first, TaskOutcome::Succeeded(output)).await, Settled::Applied);
-    place.clock.advance(Duration::from_secs(1));
-    let held = place.claim_node("n1").await;
-    let again = place.hot.held_task(&claim_of(&held)).await.expect("answered").expect("it is held");
+    assert_eq!(fixture.settle(&first, TaskOutcome::Succeeded(output)).await, Settled::Applied);
+    fixture.clock.advance(Duration::from_secs(1));
+    let held = fixture.claim_node("n1").await;
+    let again = fixture.hot.held_task(&claim_of(&held)).await.expect("answered").expect("it is held");
     let kept = |task: &Task| Task { queued_at: Timestamp::default(), ..task.clone() };
     assert_eq!(format!("{:?}", kept(&again)), format!("{:?}", kept(&held)));
     assert_eq!(again.limit.expect("a limit").lasts, Limits::default().attempt_default);
-    assert!(place.hot.held_task(&claim_of(&first)).await.expect("answered").is_none(), "it was settled");
+    assert!(fixture.hot.held_task(&claim_of(&first)).await.expect("answered").is_none(), "it was settled");
     let never = ClaimRef { claim: 9, ..claim_of(&held) };
-    assert!(place.hot.held_task(&never).await.expect("answered").is_none());
-    place.succeed(&held).await;
-    assert!(place.hot.held_task(&claim_of(&held)).await.expect("answered").is_none(), "its run has ended");
+    assert!(fixture.hot.held_task(&never).await.expect("answered").is_none());
+    fixture.succeed(&held).await;
+    assert!(fixture.hot.held_task(&claim_of(&held)).await.expect("answered").is_none(), "its run has ended");
 }
 
 fn cancel(now: bool) -> Command {
     Command::Cancel { by: "me".into(), reason: "".into(), compensate: true, now }
 }
 
-async fn a_worker_that_ignores_stop_is_not_waited_for(place: &Place) {
-    let run = place.start(&Sketch::chain(1)).await;
-    let held = place.claim_node("n0").await;
-    place.command(run, cancel(false)).await.expect("cancelled");
+async fn a_worker_that_ignores_stop_is_not_waited_for(fixture: &Fixture) {
+    let run = fixture.start(&Sketch::chain(1)).await;
+    let held = fixture.claim_node("n0").await;
+    fixture.command(run, cancel(false)).await.expect("cancelled");
     let grace = Limits::default().stop_grace;
-    place.clock.advance(grace - Duration::from_secs(1));
-    assert_eq!(place.hot.fire_timers().await.expect("answered").0, 0);
-    let standing = place.hot.heartbeat(&[claim_of(&held)], Some(10 * LEASE)).await.expect("answered");
-    assert_eq!(standing, [Standing::Stop]);
-    place.clock.advance(Duration::from_secs(1));
-    assert_eq!(place.hot.fire_timers().await.expect("answered"), (1, None));
-    place.ended(run, RunStatus::Cancelled).await;
-    assert_eq!(place.settle(&held, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
-    assert_eq!(later(place, 20 * LEASE).await, 0, "its lease went with it");
+    fixture.clock.advance(grace - Duration::from_secs(1));
+    assert_eq!(fixture.hot.fire_timers().await.expect("answered").0, 0);
+    let standing = fixture.hot.heartbeat(&[claim_of(&held)], Some(10 * LEASE)).await.expect("answered");
+    assert_eq!(standing, [ClaimStatus::Stop]);
+    fixture.clock.advance(Duration::from_secs(1));
+    assert_eq!(fixture.hot.fire_timers().await.expect("answered"), (1, None));
+    fixture.ended(run, RunStatus::Cancelled).await;
+    assert_eq!(fixture.settle(&held, TaskOutcome::Succeeded(Payload::null())).await, Settled::Stale);
+    assert_eq!(later(fixture, 20 * LEASE).await, 0, "its lease went with it");
 }
 
-async fn a_run_that_is_cancelled_now_ends_at_once(place: &Place) {
+async fn a_run_that_is_cancelled_now_ends_at_once(fixture: &Fixture) {
     let sketch = Sketch::new().node("a", &[]).with(|a| a.compensated = true).node("b", &["a"]);
-    let run = place.start(&sketch).await;
-    place.pass("a").await;
-    let held = place.claim_node("b").await;
-    place.command(run, cancel(true)).await.expect("cancelled");
-    assert_eq!(place.hot.heartbeat(&[claim_of(&held)], None).await.expect("answered"), [Standing::Lost]);
-    assert_ne!(place.settle(&held, TaskOutcome::Succeeded(Payload::null())).await, Settled::Applied);
+    let run = fixture.start(&sketch).await;
+    fixture.pass("a").await;
+    let held = fixture.claim_node("b").await;
+    fixture.command(run, cancel(true)).await.expect("cancelled");
+    assert_eq!(fixture.hot.heartbeat(&[claim_of(&held)], None).await.expect("answered"), [ClaimStatus::Lost]);
+    assert_ne!(fixture.settle(&held, TaskOutcome::Succeeded(Payload::null())).await, Settled::Applied);
     // What had succeeded is undone all the same.
-    place.pass("a/compensate").await;
-    place.ended(run, RunStatus::Cancelled).await;
-    assert_eq!(later(place, 20 * LEASE).await, 0);
+    fixture.pass("a/compensate").await;
+    fixture.ended(run, RunStatus::Cancelled).await;
+    assert_eq!(later(fixture, 20 * LEASE).await, 0);
 }
 
-async fn a_run_that_is_being_closed_can_be_hurried(place: &Place) {
-    let run = place.start(&Sketch::chain(1)).await;
-    let held = place.claim_node("n0").await;
-    place.command(run, cancel(false)).await.expect("cancelled");
-    let twice = place.command(run, cancel(false)).await;
+async fn a_run_that_is_being_closed_can_be_hurried(fixture: &Fixture) {
+    let run = fixture.start(&Sketch::chain(1)).await;
+    let held = fixture.claim_node("n0").await;
+    fixture.command(run, cancel(false)).await.expect("cancelled");
+    let twice = fixture.command(run, cancel(false)).await;
     let status = RunStatus::Closing;
     assert_eq!(twice, Err(StoreError::Refused(Refusal::WrongStatus { status, verb: "cancelled" })));
-    place.command(run, cancel(true)).await.expect("ended");
-    place.ended(run, RunStatus::Cancelled).await;
-    assert_eq!(place.settle(&held, TaskOutcome::Cancelled).await, Settled::Stale);
+    fixture.command(run, cancel(true)).await.expect("ended");
+    fixture.ended(run, RunStatus::Cancelled).await;
+    assert_eq!(fixture.settle(&held, TaskOutcome::Cancelled).await, Settled::Stale);
 }
 
-async fn queues_can_be_counted(place: &Place) {
+async fn queues_can_be_counted(fixture: &Fixture) {
     for _ in 0..3 {
-        place.start(&Sketch::chain(1)).await;
+        fixture.start(&Sketch::chain(1)).await;
     }
-    place.claim_node("n0").await;
-    let depths = place.hot.queues().await.expect("answered");
+    fixture.claim_node("n0").await;
+    let depths = fixture.hot.queues().await.expect("answered");
     let work = depths.iter().find(|depth| &*depth.queue == "work").expect("the queue");
-    let [high, normal, low] = work.lanes;
-    assert_eq!((normal.waiting, normal.claimed, normal.oldest), (2, 1, Some(place.clock.now())));
-    assert_eq!([high, low], [Lane::default(); 2]);
+    let [high, normal, low] = work.bands;
+    assert_eq!((normal.waiting, normal.claimed, normal.oldest), (2, 1, Some(fixture.clock.now())));
+    assert_eq!([high, low], [BandDepth::default(); 2]);
 }

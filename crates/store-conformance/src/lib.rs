@@ -5,16 +5,16 @@
 
 pub mod accept;
 pub mod control;
+mod fixture;
 pub mod large;
 pub mod leases;
 pub mod operations;
-mod place;
 pub mod progress;
 pub mod restore;
 pub mod steps;
 pub mod waits;
 
-pub use place::{Backend, Place, fresh_operation};
+pub use fixture::{Backend, Fixture, fresh_operation};
 
 /// One test for each group of the suite.
 #[macro_export]

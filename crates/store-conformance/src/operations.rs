@@ -1,15 +1,15 @@
 //! Commands take effect once for each operation id, and are archived before they are answered.
 
+use switchyard_core::in_flight::Command;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{
     EventKind, Operation, Refusal, Run, RunStatus, SignalTimeout, TaskOutcome, WaitFor,
 };
-use switchyard_core::yard::Command;
 use switchyard_core::{Hash, Payload, RunId};
 use switchyard_store::StoreError;
 
-use crate::place::{failure, fresh_operation};
-use crate::{Backend, Place};
+use crate::fixture::{failure, fresh_operation};
+use crate::{Backend, Fixture};
 
 pub async fn all(backend: &dyn Backend) {
     a_repeated_command_takes_effect_once(&backend.open().await).await;
@@ -30,78 +30,78 @@ fn cancel() -> Command {
 }
 
 /// Two nodes that wait for the same signal.
-async fn two_that_wait(place: &Place) -> RunId {
-    let run = place.start(&Sketch::new().node("a", &[]).node("b", &[])).await;
-    for task in place.claim(2).await {
+async fn two_that_wait(fixture: &Fixture) -> RunId {
+    let run = fixture.start(&Sketch::new().node("a", &[]).node("b", &[])).await;
+    for task in fixture.claim(2).await {
         let on = WaitFor::Signal { name: "go".into(), timeout_at: None, on_timeout: SignalTimeout::Fail };
-        place.settle(&task, TaskOutcome::Waiting(on)).await;
+        fixture.settle(&task, TaskOutcome::Waiting(on)).await;
     }
     run
 }
 
-async fn a_repeated_command_takes_effect_once(place: &Place) {
-    let run = two_that_wait(place).await;
+async fn a_repeated_command_takes_effect_once(fixture: &Fixture) {
+    let run = two_that_wait(fixture).await;
     let sent = fresh_operation();
-    place.hot.command(run, sent.clone(), go()).await.expect("taken");
-    let before = place.events(run).await;
+    fixture.hot.command(run, sent.clone(), go()).await.expect("taken");
+    let before = fixture.events(run).await;
     for _ in 0..3 {
-        place.hot.command(run, sent.clone(), go()).await.expect("answered as the first time");
+        fixture.hot.command(run, sent.clone(), go()).await.expect("answered as the first time");
     }
-    assert_eq!(place.events(run).await, before, "one signal ended one node");
-    place.command(run, go()).await.expect("another operation is another signal");
-    place.ended(run, RunStatus::Succeeded).await;
+    assert_eq!(fixture.events(run).await, before, "one signal ended one node");
+    fixture.command(run, go()).await.expect("another operation is another signal");
+    fixture.ended(run, RunStatus::Succeeded).await;
 }
 
-async fn an_id_stands_for_one_command(place: &Place) {
-    let run = two_that_wait(place).await;
+async fn an_id_stands_for_one_command(fixture: &Fixture) {
+    let run = two_that_wait(fixture).await;
     let sent = fresh_operation();
-    place.hot.command(run, sent.clone(), go()).await.expect("taken");
-    let before = place.events(run).await;
+    fixture.hot.command(run, sent.clone(), go()).await.expect("taken");
+    let before = fixture.events(run).await;
     let other = Operation { command: Hash::of(b"something else"), ..sent.clone() };
-    let refused = place.hot.command(run, other, cancel()).await;
+    let refused = fixture.hot.command(run, other, cancel()).await;
     assert_eq!(refused, Err(Refusal::OperationReused(sent.id.clone()).into()));
-    assert_eq!(place.events(run).await, before);
-    let second = two_that_wait(place).await;
-    place.hot.command(second, sent, go()).await.expect("on another run it is another operation");
+    assert_eq!(fixture.events(run).await, before);
+    let second = two_that_wait(fixture).await;
+    fixture.hot.command(second, sent, go()).await.expect("on another run it is another operation");
 }
 
-async fn a_refused_command_is_not_remembered(place: &Place) {
-    let run = place.start(&Sketch::chain(1)).await;
+async fn a_refused_command_is_not_remembered(fixture: &Fixture) {
+    let run = fixture.start(&Sketch::chain(1)).await;
     let (resume, sent) = (|| Command::Resume { by: "me".into() }, fresh_operation());
-    let refused = place.hot.command(run, sent.clone(), resume()).await;
+    let refused = fixture.hot.command(run, sent.clone(), resume()).await;
     assert!(matches!(refused, Err(StoreError::Refused(Refusal::WrongStatus { .. }))), "{refused:?}");
-    place.command(run, Command::Pause { by: "me".into() }).await.expect("paused");
-    place.hot.command(run, sent, resume()).await.expect("now it fits");
-    assert_eq!(place.state(run).await.status(), RunStatus::Running);
+    fixture.command(run, Command::Pause { by: "me".into() }).await.expect("paused");
+    fixture.hot.command(run, sent, resume()).await.expect("now it fits");
+    assert_eq!(fixture.state(run).await.status(), RunStatus::Running);
 }
 
 /// Without waiting for anything but the answer.
-async fn what_is_answered_is_archived(place: &Place) {
-    let run = two_that_wait(place).await;
+async fn what_is_answered_is_archived(fixture: &Fixture) {
+    let run = two_that_wait(fixture).await;
     for command in [go(), Command::Pause { by: "me".into() }, cancel()] {
         let sent = fresh_operation();
-        place.hot.command(run, sent.clone(), command).await.expect("carried out");
-        let found = place.archive.run_operation(run, &sent.id).await.expect("answered").expect("archived");
+        fixture.hot.command(run, sent.clone(), command).await.expect("carried out");
+        let found = fixture.archive.run_operation(run, &sent.id).await.expect("answered").expect("archived");
         assert_eq!(found.command, sent.command);
-        let event = place.archive.events(run, found.seq - 1, 1).await.expect("answered").remove(0);
+        let event = fixture.archive.events(run, found.seq - 1, 1).await.expect("answered").remove(0);
         assert_eq!(event.kind.operation(), Some(&sent));
     }
-    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    let record = fixture.archive.run(run).await.expect("answered").expect("archived");
     assert_eq!(record.status, RunStatus::Cancelled);
 }
 
-async fn a_run_that_has_ended_is_answered_from_the_archive(place: &Place) {
-    let run = two_that_wait(place).await;
+async fn a_run_that_has_ended_is_answered_from_the_archive(fixture: &Fixture) {
+    let run = two_that_wait(fixture).await;
     let sent = fresh_operation();
-    place.hot.command(run, sent.clone(), cancel()).await.expect("cancelled");
-    place.ended(run, RunStatus::Cancelled).await;
-    let again = place.hot.command(run, sent.clone(), cancel()).await;
+    fixture.hot.command(run, sent.clone(), cancel()).await.expect("cancelled");
+    fixture.ended(run, RunStatus::Cancelled).await;
+    let again = fixture.hot.command(run, sent.clone(), cancel()).await;
     assert_eq!(again, Err(StoreError::UnknownRun(run)), "it is not under way any more");
-    assert!(place.archive.run_operation(run, &sent.id).await.expect("answered").is_some());
+    assert!(fixture.archive.run_operation(run, &sent.id).await.expect("answered").is_some());
 }
 
 /// The second place gets nothing but the history that the first one wrote.
-async fn a_rebuilt_run_remembers(lost: &Place, fresh: &Place) {
+async fn a_rebuilt_run_remembers(lost: &Fixture, fresh: &Fixture) {
     let run = two_that_wait(lost).await;
     let sent = fresh_operation();
     lost.hot.command(run, sent.clone(), go()).await.expect("taken");
@@ -118,24 +118,24 @@ async fn a_rebuilt_run_remembers(lost: &Place, fresh: &Place) {
     assert_eq!(refused, Err(Refusal::OperationReused(sent.id).into()));
 }
 
-async fn a_run_is_retried_once(place: &Place) {
+async fn a_run_is_retried_once(fixture: &Fixture) {
     let sketch = Sketch::chain(1);
-    let run = place.start(&sketch).await;
+    let run = fixture.start(&sketch).await;
     let retry = || Command::Retry { by: "me".into() };
     let sent = fresh_operation();
     // The second time it has failed again, and is taken up from its history to be retried once more.
     for _ in 0..2 {
-        if let Some(task) = place.claim(1).await.first() {
-            place.settle(task, failure()).await;
+        if let Some(task) = fixture.claim(1).await.first() {
+            fixture.settle(task, failure()).await;
         }
-        place.ended(run, RunStatus::Failed).await;
+        fixture.ended(run, RunStatus::Failed).await;
         let ir = sketch.ir();
-        let ended = Run::replay(&place.events(run).await, &|_| Some(ir.clone())).expect("a whole history");
-        place.hot.restore(vec![ended]).await.expect("restored");
-        place.hot.command(run, sent.clone(), retry()).await.expect("retried, once");
+        let ended = Run::replay(&fixture.events(run).await, &|_| Some(ir.clone())).expect("a whole history");
+        fixture.hot.restore(vec![ended]).await.expect("restored");
+        fixture.hot.command(run, sent.clone(), retry()).await.expect("retried, once");
     }
-    place.nothing_to_claim().await;
-    place.ended(run, RunStatus::Failed).await;
+    fixture.nothing_to_claim().await;
+    fixture.ended(run, RunStatus::Failed).await;
     let retried = |kind: &EventKind| matches!(kind, EventKind::RunRetried { .. });
-    assert_eq!(place.events(run).await.iter().filter(|event| retried(&event.kind)).count(), 1);
+    assert_eq!(fixture.events(run).await.iter().filter(|event| retried(&event.kind)).count(), 1);
 }

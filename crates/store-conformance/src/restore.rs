@@ -6,7 +6,7 @@ use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{Run, RunStatus, TaskOutcome, WaitFor};
 use switchyard_store::Clock;
 
-use crate::{Backend, Place};
+use crate::{Backend, Fixture};
 
 pub async fn all(backend: &dyn Backend) {
     a_run_goes_on_where_its_history_ends(&backend.open().await, &backend.open().await).await;
@@ -22,7 +22,7 @@ fn sketch() -> Sketch {
 }
 
 /// The second place gets nothing but the history that the first one wrote.
-async fn a_run_goes_on_where_its_history_ends(lost: &Place, fresh: &Place) {
+async fn a_run_goes_on_where_its_history_ends(lost: &Fixture, fresh: &Fixture) {
     let run = lost.start(&sketch()).await;
     let tasks = lost.claim(3).await;
     lost.succeed(&tasks[0]).await;
@@ -45,12 +45,12 @@ async fn a_run_goes_on_where_its_history_ends(lost: &Place, fresh: &Place) {
     fresh.ended(run, RunStatus::Succeeded).await;
 }
 
-async fn restoring_what_is_here_changes_nothing(place: &Place) {
-    let run = place.start(&Sketch::chain(1)).await;
-    let held = place.claim_node("n0").await;
-    let copy = place.state(run).await;
-    place.hot.restore(vec![copy]).await.expect("answered");
-    place.nothing_to_claim().await;
-    place.succeed(&held).await;
-    place.ended(run, RunStatus::Succeeded).await;
+async fn restoring_what_is_here_changes_nothing(fixture: &Fixture) {
+    let run = fixture.start(&Sketch::chain(1)).await;
+    let held = fixture.claim_node("n0").await;
+    let copy = fixture.state(run).await;
+    fixture.hot.restore(vec![copy]).await.expect("answered");
+    fixture.nothing_to_claim().await;
+    fixture.succeed(&held).await;
+    fixture.ended(run, RunStatus::Succeeded).await;
 }

@@ -1,13 +1,15 @@
-//! [`HotStore`] over the yard.
+//! [`HotStore`] over the core's in-flight state, in memory.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use switchyard_core::in_flight::{
+    Acceptance, Applied, ClaimStatus, Command, InFlight, Limits, NewRun, QueueDepth, Want,
+};
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{ClaimRef, Event, Operation, Progress, Run, Settled, Settlement, Task};
-use switchyard_core::yard::{Acceptance, Applied, Command, Limits, NewRun, QueueDepth, Standing, Want, Yard};
 use switchyard_core::{ApprovalId, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::{
@@ -18,7 +20,7 @@ use tokio::sync::{Notify, watch};
 /// The in-process hot store.
 pub struct MemoryStore {
     // A std-like mutex, because nothing awaits while it is held: a call is a few microseconds of pure code.
-    yard: Mutex<Yard>,
+    in_flight: Mutex<InFlight>,
     archive: Arc<dyn Archive>,
     clock: Arc<dyn Clock>,
     idle: IdleWorkers,
@@ -31,7 +33,7 @@ pub struct MemoryStore {
 
 impl std::fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MemoryStore").field("runs", &self.yard.lock().len()).finish_non_exhaustive()
+        f.debug_struct("MemoryStore").field("runs", &self.in_flight.lock().len()).finish_non_exhaustive()
     }
 }
 
@@ -39,7 +41,7 @@ impl MemoryStore {
     /// An empty store. What the archive says is unfinished is given to it by [`HotStore::restore`].
     pub fn new(archive: Arc<dyn Archive>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
         Self {
-            yard: Mutex::new(Yard::new(limits)),
+            in_flight: Mutex::new(InFlight::new(limits)),
             archive,
             clock,
             idle: IdleWorkers::default(),
@@ -55,22 +57,22 @@ impl MemoryStore {
         Self { observe, ..self }
     }
 
-    /// Changes the yard, journals what that did, and answers once it is durable.
+    /// Changes the in-flight state, journals what that did, and answers once it is durable.
     async fn durably<R>(
         &self,
-        change: impl FnOnce(&mut Yard, Timestamp, &mut Vec<Event>) -> R + Send,
+        change: impl FnOnce(&mut InFlight, Timestamp, &mut Vec<Event>) -> R + Send,
     ) -> Result<R, StoreError> {
         self.check()?;
         let (answer, written) = {
-            let mut yard = self.yard.lock();
+            let mut in_flight = self.in_flight.lock();
             let mut events = Vec::new();
-            let answer = change(&mut yard, self.clock.now(), &mut events);
-            let nudges = yard.take_nudges();
+            let answer = change(&mut in_flight, self.clock.now(), &mut events);
+            let nudges = in_flight.take_nudges();
             let written = (!events.is_empty()).then(|| {
                 let (news, commit) = (news(&events), self.observe.journalled(&events));
                 (self.archive.append(events), news, commit)
             });
-            drop(yard);
+            drop(in_flight);
             self.idle.wake(&nudges.queues);
             if nudges.timers {
                 self.timers.notify_one();
@@ -110,12 +112,12 @@ impl MemoryStore {
 #[async_trait]
 impl HotStore for MemoryStore {
     async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
-        self.yard.lock().learn(ir);
+        self.in_flight.lock().learn(ir);
         Ok(())
     }
 
     async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError> {
-        let accepted = self.durably(|yard, now, out| yard.accept(run, now, out)).await??;
+        let accepted = self.durably(|in_flight, now, out| in_flight.accept(run, now, out)).await??;
         if matches!(accepted, Acceptance::Existing(_)) {
             // The one that came first may still be on its way to the disk.
             self.settled().await?;
@@ -128,9 +130,9 @@ impl HotStore for MemoryStore {
         settlements: Vec<Settlement>,
         want: &Want,
     ) -> Result<(Vec<Settled>, Vec<Task>), StoreError> {
-        self.durably(|yard, now, out| {
-            let settled = settlements.into_iter().map(|one| yard.settle(one, now, out)).collect();
-            let tasks = yard.claim(want, now, out);
+        self.durably(|in_flight, now, out| {
+            let settled = settlements.into_iter().map(|one| in_flight.settle(one, now, out)).collect();
+            let tasks = in_flight.claim(want, now, out);
             for task in &tasks {
                 self.observe.metrics().claimed_step(&task.queue, now.since(task.queued_at));
             }
@@ -142,7 +144,7 @@ impl HotStore for MemoryStore {
     async fn work_ready(&self, want: &Want) {
         let woken = self.idle.line_up(want.queues.clone());
         // Something may have been queued between the caller's last look and lining up.
-        if self.yard.lock().has_work(want) {
+        if self.in_flight.lock().has_work(want) {
             return;
         }
         // The sender lives in this store; a closed channel means that the store is going away.
@@ -151,26 +153,29 @@ impl HotStore for MemoryStore {
 
     async fn held_task(&self, claim: &ClaimRef) -> Result<Option<Task>, StoreError> {
         self.check()?;
-        Ok(self.yard.lock().held_task(claim))
+        Ok(self.in_flight.lock().held_task(claim))
     }
 
     async fn heartbeat(
         &self,
         claims: &[ClaimRef],
         lease: Option<Duration>,
-    ) -> Result<Vec<Standing>, StoreError> {
+    ) -> Result<Vec<ClaimStatus>, StoreError> {
         self.check()?;
-        let mut yard = self.yard.lock();
+        let mut in_flight = self.in_flight.lock();
         let now = self.clock.now();
-        Ok(claims.iter().map(|claim| yard.heartbeat(claim, lease, now)).collect())
+        Ok(claims.iter().map(|claim| in_flight.heartbeat(claim, lease, now)).collect())
     }
 
     async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<Settled, StoreError> {
-        Ok(self.durably(|yard, now, out| yard.progress(claim, progress, now, out)).await??)
+        Ok(self.durably(|in_flight, now, out| in_flight.progress(claim, progress, now, out)).await??)
     }
 
     async fn command(&self, run: RunId, operation: Operation, command: Command) -> Result<(), StoreError> {
-        match self.durably(|yard, now, out| yard.command(run, &operation, command, now, out)).await? {
+        match self
+            .durably(|in_flight, now, out| in_flight.command(run, &operation, command, now, out))
+            .await?
+        {
             Some(Ok(Applied::Now)) => Ok(()),
             // The call that did it may still be on its way to the disk.
             Some(Ok(Applied::Earlier)) => self.settled().await,
@@ -184,20 +189,20 @@ impl HotStore for MemoryStore {
     }
 
     async fn run_of_approval(&self, approval: &ApprovalId) -> Result<Option<RunId>, StoreError> {
-        Ok(self.yard.lock().run_of_approval(approval))
+        Ok(self.in_flight.lock().run_of_approval(approval))
     }
 
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError> {
         self.observe.taken_up(&runs);
         self.observe.metrics().taken_up(runs.len());
-        self.durably(|yard, now, out| yard.restore(runs, now, out)).await
+        self.durably(|in_flight, now, out| in_flight.restore(runs, now, out)).await
     }
 
     /// One that is here is ahead of the archive, never behind it.
     async fn compare(&self, unfinished: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
-        let yard = self.yard.lock();
+        let in_flight = self.in_flight.lock();
         let runs = unfinished.iter().map(|unfinished| unfinished.run);
-        Ok(runs.filter(|run| yard.run(*run).is_none()).collect())
+        Ok(runs.filter(|run| in_flight.run(*run).is_none()).collect())
     }
 
     /// This process is the only one.
@@ -210,7 +215,9 @@ impl HotStore for MemoryStore {
     }
 
     async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
-        let fired = self.durably(|yard, now, out| (yard.fire_due(now, out), yard.next_timer())).await?;
+        let fired = self
+            .durably(|in_flight, now, out| (in_flight.fire_due(now, out), in_flight.next_timer()))
+            .await?;
         self.observe.metrics().timers_fired(fired.0);
         Ok(fired)
     }
@@ -220,14 +227,14 @@ impl HotStore for MemoryStore {
     }
 
     async fn reclaim(&self) -> Result<usize, StoreError> {
-        let reclaimed = self.durably(|yard, now, out| yard.reclaim(now, out)).await?;
+        let reclaimed = self.durably(|in_flight, now, out| in_flight.reclaim(now, out)).await?;
         self.observe.metrics().reclaimed(reclaimed);
         Ok(reclaimed)
     }
 
     async fn in_flight(&self, run: RunId) -> Result<bool, StoreError> {
         self.check()?;
-        let found = self.yard.lock().run(run).is_some();
+        let found = self.in_flight.lock().run(run).is_some();
         if !found {
             self.settled().await?;
         }
@@ -235,7 +242,7 @@ impl HotStore for MemoryStore {
     }
 
     async fn snapshot(&self, run: RunId) -> Result<Option<Run>, StoreError> {
-        let found = self.yard.lock().run(run).cloned();
+        let found = self.in_flight.lock().run(run).cloned();
         self.settled().await?;
         Ok(found)
     }
@@ -245,12 +252,12 @@ impl HotStore for MemoryStore {
     }
 
     async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
-        Ok(self.yard.lock().depths())
+        Ok(self.in_flight.lock().depths())
     }
 
     async fn size(&self) -> Result<Size, StoreError> {
-        let yard = self.yard.lock();
-        Ok(Size { runs: yard.len(), timers: yard.timers_len() })
+        let in_flight = self.in_flight.lock();
+        Ok(Size { runs: in_flight.len(), timers: in_flight.timers_len() })
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

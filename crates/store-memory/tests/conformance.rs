@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use switchyard_archive::DataFolder;
-use switchyard_core::yard::Limits;
-use switchyard_store_conformance::{Backend, Place, hot_store_tests};
+use switchyard_core::in_flight::Limits;
+use switchyard_store_conformance::{Backend, Fixture, hot_store_tests};
 use switchyard_store_memory::MemoryStore;
 
 struct Memory;
 
 #[async_trait]
 impl Backend for Memory {
-    async fn open(&self) -> Place {
+    async fn open(&self) -> Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data = DataFolder::open(folder.path()).expect("a data folder");
         let archive = Arc::new(data.archive().expect("an archive"));
-        let clock = Place::clock();
+        let clock = Fixture::clock();
         let hot = MemoryStore::new(archive.clone(), Arc::new(clock.clone()), Limits::default());
-        Place::new(Arc::new(hot), archive, clock, folder)
+        Fixture::new(Arc::new(hot), archive, clock, folder)
     }
 }
 

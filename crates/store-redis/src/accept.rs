@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use switchyard_core::in_flight::{Acceptance, InFlight, NewRun};
 use switchyard_core::run::{Accepted, Event, Refusal};
-use switchyard_core::yard::{Acceptance, NewRun, Yard};
 use switchyard_core::{Hash, RunId, Timestamp};
 use switchyard_store::StoreError;
 use tokio::time::Instant;
 
-use crate::rare::Touch;
 use crate::scripts;
+use crate::slow_path::ReadSet;
 use crate::store::RedisStore;
 
 /// How long an idempotency key is kept for a run that is on its way in.
@@ -28,17 +28,17 @@ impl RedisStore {
     /// between, the recovery pass finds the run in the archive.
     pub(crate) async fn take_in(&self, new: NewRun) -> Result<Acceptance, StoreError> {
         let definition = new.accepted.definition;
-        let found = self.patiently(|| self.graphs.find(definition)).await;
+        let found = self.with_retry(|| self.graphs.find(definition)).await;
         let graph = found.map_err(StoreError::not_applied)?;
         let graph = graph.ok_or(Refusal::UnknownDefinition(definition))?;
         // Whose first answer got lost has a reservation already: it is renewed.
-        let reserved = self.patiently(|| self.reserve(&new)).await;
+        let reserved = self.with_retry(|| self.reserve(&new)).await;
         // A reservation that was perhaps made accepts nothing.
         let now = match reserved.map_err(StoreError::not_applied)? {
             Reserved::At(now) => now,
             Reserved::Taken { run, body } => return self.existing(&new.accepted, run, body).await,
         };
-        let mut alone = Yard::part(self.limits, 0);
+        let mut alone = InFlight::part(self.limits, 0);
         alone.learn(graph.ir.clone());
         let mut events = Vec::new();
         alone.accept(new.clone(), now, &mut events)?;
@@ -53,7 +53,7 @@ impl RedisStore {
             }
         }
         let id = new.id;
-        match self.patiently(|| self.put_in_place(&new, now)).await {
+        match self.with_retry(|| self.put_in_place(&new, now)).await {
             // It is archived, so it will run: the recovery pass finds it once Redis is back. To say that it was not
             // accepted would be wrong, and a caller that tried again would run it twice.
             Err(why) if why.is_outage() => {
@@ -76,15 +76,21 @@ impl RedisStore {
 
     async fn put_in_place(&self, new: &NewRun, now: Timestamp) -> Result<Acceptance, StoreError> {
         let id = new.id;
-        let touch = Touch {
-            gates: new.accepted.concurrency.iter().map(|concurrency| concurrency.key.clone()).collect(),
+        let read_set = ReadSet {
+            concurrency_keys: new
+                .accepted
+                .concurrency
+                .iter()
+                .map(|concurrency| concurrency.key.clone())
+                .collect(),
             graphs: [new.accepted.definition].into(),
             archived: Some(id),
             absent_at: new.accepted.concurrency.is_none().then_some(now),
-            ..Touch::run(id)
+            ..ReadSet::run(id)
         };
-        let accept = |yard: &mut Yard, _, out: &mut Vec<Event>| yard.accept(new.clone(), now, out);
-        match self.decide(touch, accept).await? {
+        let accept =
+            |in_flight: &mut InFlight, _, out: &mut Vec<Event>| in_flight.accept(new.clone(), now, out);
+        match self.decide(read_set, accept).await? {
             // The recovery pass was faster.
             Err(Refusal::RunExists(_)) => Ok(Acceptance::New(id)),
             answer => Ok(answer?),

@@ -7,7 +7,7 @@ use redis::io::tcp::TcpSettings;
 use redis::{Client, ClientTlsConfig, IntoConnectionInfo, TlsCertificates};
 use switchyard_store::StoreError;
 
-use crate::trouble::about;
+use crate::error::about;
 
 /// A client for a URL, and what errors call the server: never with the password.
 pub(crate) fn client(url: &str) -> Result<(Client, String), StoreError> {
@@ -19,13 +19,13 @@ pub(crate) fn client(url: &str) -> Result<(Client, String), StoreError> {
     let info = plain.into_connection_info().map_err(|error| misunderstood(about(&error)))?;
     // Many share a connection: a small call must not wait until the answer to another has been acknowledged.
     let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-    let place = info.addr().to_string();
+    let location = info.addr().to_string();
     let client = match files.read(url.starts_with("rediss:")).map_err(misunderstood)? {
         Some(certificates) => Client::build_with_tls(info, certificates),
         None => Client::open(info),
     };
     let client = client.map_err(|error| misunderstood(about(&error)))?;
-    Ok((client, place))
+    Ok((client, location))
 }
 
 /// Certificates that a URL names.

@@ -78,29 +78,29 @@ impl Binding {
         &self,
         server: &str,
         id: Option<String>,
-        place: Option<String>,
+        location: Option<String>,
     ) -> Result<(), StoreError> {
         match (self.expected.get(), id) {
             (Some(expected), Some(id)) if *id != *expected.mark.id => {
-                Err(other(server, &id, &place.unwrap_or_default(), expected.mark.clone()).into())
+                Err(other(server, &id, &location.unwrap_or_default(), expected.mark.clone()).into())
             }
             _ => Ok(()),
         }
     }
 }
 
-pub(crate) fn other(server: &str, id: &str, place: &str, ours: ArchiveMark) -> Mismatch {
+pub(crate) fn other(server: &str, id: &str, location: &str, ours: ArchiveMark) -> Mismatch {
     let hot = format!("Redis at {server}").into();
     match id {
         REBUILDING => Mismatch::Rebuilding { hot },
-        _ => Mismatch::OtherArchive { hot, id: id.into(), place: place.into(), ours },
+        _ => Mismatch::OtherArchive { hot, id: id.into(), location: location.into(), ours },
     }
 }
 
 /// What Redis says to an archive.
 enum Answer {
     Ours,
-    Other { id: String, place: String },
+    Other { id: String, location: String },
     Behind { known: i64 },
 }
 
@@ -115,14 +115,14 @@ impl RedisStore {
             mark = self.archive.mark().await?;
             answer = self.bind(&mark).await?;
         }
-        let server = self.client.place();
+        let server = self.client.location();
         let mismatch = match answer {
             Answer::Ours => {
                 self.client.binding().admit();
                 self.observe.metrics().archive_is_bound(true);
                 return Ok(());
             }
-            Answer::Other { id, place } => other(server, &id, &place, mark),
+            Answer::Other { id, location } => other(server, &id, &location, mark),
             Answer::Behind { known } => Mismatch::WentBack {
                 hot: format!("Redis at {server}").into(),
                 known: Timestamp::from_millis(known),
@@ -138,13 +138,13 @@ impl RedisStore {
     }
 
     async fn bind(&self, mark: &ArchiveMark) -> Result<Answer, StoreError> {
-        let args = [mark.id.to_string(), mark.place.to_string(), mark.position.as_millis().to_string()];
+        let args = [mark.id.to_string(), mark.location.to_string(), mark.position.as_millis().to_string()];
         let answer: Vec<String> =
             self.unbound.run(&scripts::ARCHIVE_BIND, &[self.keys.archive()], &args).await?;
         match &answer[..] {
             [ours] if ours == "ours" => Ok(Answer::Ours),
-            [other, id, place] if other == "other" => {
-                Ok(Answer::Other { id: id.clone(), place: place.clone() })
+            [other, id, location] if other == "other" => {
+                Ok(Answer::Other { id: id.clone(), location: location.clone() })
             }
             [behind, known] if behind == "behind" && known.parse::<i64>().is_ok() => {
                 Ok(Answer::Behind { known: known.parse().unwrap_or(i64::MAX) })

@@ -10,7 +10,7 @@ use switchyard_store::StoreError;
 
 use crate::address;
 use crate::binding::Binding;
-use crate::link::Link;
+use crate::connection::SharedConnection;
 use crate::scripts::Script;
 
 /// The oldest server that has every command the scripts use.
@@ -22,21 +22,24 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// Cheap to clone; clones share the connection.
 #[derive(Clone)]
 pub(crate) struct Client {
-    link: Arc<Link>,
+    link: Arc<SharedConnection>,
     binding: Arc<Binding>,
 }
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("place", &self.link.place()).finish_non_exhaustive()
+        f.debug_struct("Client").field("place", &self.link.location()).finish_non_exhaustive()
     }
 }
 
 impl Client {
     /// Connects, and makes sure that the server is one that will do. Waits for one that still reads its data: that passes.
     pub(crate) async fn connect(url: &str, metrics: Arc<Metrics>) -> Result<Self, StoreError> {
-        let (client, place) = address::client(url)?;
-        let connected = Self { link: Arc::new(Link::new(client, place, metrics)), binding: Arc::default() };
+        let (client, location) = address::client(url)?;
+        let connected = Self {
+            link: Arc::new(SharedConnection::new(client, location, metrics)),
+            binding: Arc::default(),
+        };
         connected.check_version().await?;
         while let Err(error) = connected.query::<()>(&redis::cmd("PING")).await {
             if !connected.link.is_loading() {
@@ -55,8 +58,10 @@ impl Client {
         if major >= VERSION_MIN {
             return Ok(());
         }
-        let place = self.link.place();
-        Err(StoreError::unavailable(format!("Redis at {place} is version {version}; 7.0 or newer is needed")))
+        let location = self.link.location();
+        Err(StoreError::unavailable(format!(
+            "Redis at {location} is version {version}; 7.0 or newer is needed"
+        )))
     }
 
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
@@ -130,8 +135,8 @@ impl Client {
     }
 
     /// The server, for sentences.
-    pub(crate) fn place(&self) -> &str {
-        self.link.place()
+    pub(crate) fn location(&self) -> &str {
+        self.link.location()
     }
 
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), StoreError> {
@@ -150,8 +155,8 @@ impl Client {
         mut connection: MultiplexedConnection,
     ) -> Result<Result<(), StoreError>, RedisError> {
         let Some(ask) = self.binding.question() else { return Ok(Ok(())) };
-        let (id, place) = ask.query_async::<(Option<String>, Option<String>)>(&mut connection).await?;
-        Ok(self.binding.compare(self.link.place(), id, place))
+        let (id, location) = ask.query_async::<(Option<String>, Option<String>)>(&mut connection).await?;
+        Ok(self.binding.compare(self.link.location(), id, location))
     }
 
     /// A connection of its own for a command that waits.
@@ -169,13 +174,13 @@ impl Client {
 
     /// There is no connection: nothing was sent.
     fn refused(&self, error: &RedisError) -> StoreError {
-        self.link.failed(None, error).told(self.link.place(), error)
+        self.link.failed(None, error).told(self.link.location(), error)
     }
 
     /// A call on this connection was refused, or its answer did not come.
     fn failed(&self, connection: u64, error: &RedisError) -> StoreError {
         let trouble = self.link.failed(Some(connection), error);
-        match trouble.told(self.link.place(), error) {
+        match trouble.told(self.link.location(), error) {
             StoreError::Unavailable(why) if trouble.may_have_changed_something(error) => {
                 StoreError::OutcomeUnknown(why)
             }
@@ -184,7 +189,10 @@ impl Client {
     }
 
     fn unreadable(&self, error: &impl std::fmt::Display) -> StoreError {
-        StoreError::Corrupt(format!("Redis at {} answered something unexpected: {error}", self.link.place()))
+        StoreError::Corrupt(format!(
+            "Redis at {} answered something unexpected: {error}",
+            self.link.location()
+        ))
     }
 }
 

@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use switchyard_core::RunId;
+use switchyard_core::in_flight::{Command, InFlight};
 use switchyard_core::run::Operation;
-use switchyard_core::yard::{Command, Yard};
 use switchyard_store::{Change, HotStore, StoreError};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use crate::rare::Touch;
-use crate::ship::Shipped;
+use crate::outbox::Shipped;
+use crate::slow_path::ReadSet;
 use crate::store::RedisStore;
 
 /// How long the answer to a command waits for the archive.
@@ -32,14 +32,15 @@ impl RedisStore {
         command: &Command,
     ) -> Result<(), StoreError> {
         self.archive_takes_writes().await?;
-        let mut touch = Touch { operation: Some((run, operation.id.clone())), ..Touch::run(run) };
+        let mut read_set = ReadSet { operation: Some((run, operation.id.clone())), ..ReadSet::run(run) };
         if let Command::Patch { patched, .. } = command {
-            touch.graphs.insert(patched.definition);
+            read_set.graphs.insert(patched.definition);
         }
         let news = self.news_of(run);
-        let decide =
-            |yard: &mut Yard, now, out: &mut Vec<_>| yard.command(run, operation, command.clone(), now, out);
-        match self.decide(touch, decide).await? {
+        let decide = |in_flight: &mut InFlight, now, out: &mut Vec<_>| {
+            in_flight.command(run, operation, command.clone(), now, out)
+        };
+        match self.decide(read_set, decide).await? {
             Some(Ok(_)) => self.until_archived(run, operation, news).await,
             Some(Err(refusal)) => Err(refusal.into()),
             None => {

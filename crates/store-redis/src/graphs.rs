@@ -7,15 +7,15 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use redis::Cmd;
 use switchyard_core::Hash;
+use switchyard_core::in_flight::band;
 use switchyard_core::ir::{EdgeOn, Ir, Join, NodeIx, Role};
-use switchyard_core::yard::band;
 use switchyard_store::StoreError;
 
 use crate::client::Client;
 use crate::keys::Keys;
-use crate::moments::in_ms;
 use crate::record::json;
 use crate::scripts;
+use crate::timers::in_ms;
 
 /// The longest list of reads that goes along with every settlement which may release its node. A node with more is released
 /// by the core.
@@ -30,7 +30,7 @@ const KEPT_MAX: usize = 10_000;
 pub(crate) struct Graph {
     pub(crate) ir: Arc<Ir>,
     /// By [`NodeIx`].
-    pub(crate) places: Vec<Place>,
+    pub(crate) hints: Vec<NodeHints>,
     /// The node whose output is that of the run.
     pub(crate) result: Arc<str>,
     /// Of its definition, as runs name it.
@@ -47,7 +47,7 @@ pub(crate) enum Ending {
 
 /// What a script is told about a node.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct NodeHints {
     pub(crate) name: String,
     pub(crate) stream: String,
     pub(crate) reads: String,
@@ -128,32 +128,32 @@ impl Graph {
         if let Some(node) = ir.nodes.iter().find(|node| node.id.contains(char::is_whitespace)) {
             return Err(StoreError::Corrupt(format!("the id of node `{}` has a blank in it", node.id)));
         }
-        let place = |ix| Place::new(&ir, ix, keys, attempt_default);
-        let places = ir.indices().map(place).collect::<Result<_, _>>()?;
+        let hints = |ix| NodeHints::new(&ir, ix, keys, attempt_default);
+        let hints = ir.indices().map(hints).collect::<Result<_, _>>()?;
         let result = ir.output.or(match ir.sinks[..] {
             [only] => Some(only),
             _ => None,
         });
         let result = result.map_or_else(|| "".into(), |ix| ir.node(ix).id.clone());
-        Ok(Self { hash: ir.hash.hex(), ir, places, result })
+        Ok(Self { hash: ir.hash.hex(), ir, hints, result })
     }
 
-    pub(crate) fn place(&self, ix: NodeIx) -> &Place {
-        &self.places[ix.index()]
+    pub(crate) fn hints_of(&self, ix: NodeIx) -> &NodeHints {
+        &self.hints[ix.index()]
     }
 
     /// What a settlement of a node says about the graph, as `includes/settle.lua` reads it.
     pub(crate) fn write_place(&self, ix: NodeIx, ending: Ending, call: &mut Cmd) {
-        let (node, place) = (self.ir.node(ix), self.place(ix));
+        let (node, hints) = (self.ir.node(ix), self.hints_of(ix));
         // Its own are needed where it is queued again.
-        let reads = if ending == Ending::HandedBack { &*place.reads } else { "" };
-        call.arg(&*node.id).arg(&place.name).arg(&self.hash).arg(&place.stream).arg(reads);
-        call.arg(&place.needs).arg(&place.limit).arg(&*self.result);
+        let reads = if ending == Ending::HandedBack { &*hints.reads } else { "" };
+        call.arg(&*node.id).arg(&hints.name).arg(&self.hash).arg(&hints.stream).arg(reads);
+        call.arg(&hints.needs).arg(&hints.limit).arg(&*self.result);
         match self.ir.output.filter(|_| node.role == Role::Step) {
             Some(last) => {
-                let place = self.place(last);
-                call.arg(&*self.ir.node(last).id).arg(&place.stream).arg(place.short_reads());
-                call.arg(&place.needs).arg(&place.limit);
+                let hints = self.hints_of(last);
+                call.arg(&*self.ir.node(last).id).arg(&hints.stream).arg(hints.short_reads());
+                call.arg(&hints.needs).arg(&hints.limit);
             }
             None => drop(call.arg("").arg("").arg("").arg("").arg("")),
         }
@@ -162,15 +162,15 @@ impl Graph {
         call.arg(edges.len());
         let flag = |set: bool| if set { "1" } else { "0" };
         for edge in edges {
-            let (to, place) = (self.ir.node(edge.to), self.place(edge.to));
+            let (to, hints) = (self.ir.node(edge.to), self.hints_of(edge.to));
             let fires = ending == Ending::Succeeded && edge.on == EdgeOn::Success;
             call.arg(&*to.id).arg(flag(fires)).arg(flag(to.join == Join::Any));
-            call.arg(&place.needs).arg(&place.stream).arg(place.short_reads()).arg(&place.limit);
+            call.arg(&hints.needs).arg(&hints.stream).arg(hints.short_reads()).arg(&hints.limit);
         }
     }
 }
 
-impl Place {
+impl NodeHints {
     fn short_reads(&self) -> &str {
         if self.reads.len() > READS_BYTES_MAX { READS_LEFT_OUT } else { &self.reads }
     }

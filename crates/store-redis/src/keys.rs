@@ -141,19 +141,19 @@ impl Keys {
         self.name("wf.leases")
     }
 
-    /// Hash: run → life, of runs whose events in the outbox contradict the archive.
+    /// Hash: run → incarnation, of runs whose events in the outbox contradict the archive.
     pub fn forgotten(&self) -> String {
         self.name("wf.forgotten")
     }
 
     /// Hash: a concurrency key.
-    pub fn gate(&self, key: &str) -> String {
+    pub fn concurrency_key(&self, key: &str) -> String {
         self.name(&format!("gate:{key}"))
     }
 
     /// Sorted set: who is under way with it (score 0), and who waits (score: arrival). Another beginning, because a
     /// key may have any end.
-    pub fn gate_line(&self, key: &str) -> String {
+    pub fn concurrency_line(&self, key: &str) -> String {
         self.name(&format!("gate.line:{key}"))
     }
 

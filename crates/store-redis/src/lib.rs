@@ -2,7 +2,7 @@
 //!
 //! Two paths. A plain step (settle, release, claim) is one script call: `step.rs` and `scripts/step.lua`, which mirror
 //! the core. Everything else reads what it touches, lets the core itself decide, and writes that if nothing has changed
-//! meanwhile: `rare/`. Both write the same three hashes for each run (`record/`), and append what happened to one
+//! meanwhile: `slow_path/`. Both write the same three hashes for each run (`record/`), and append what happened to one
 //! stream, from which it goes to the archive in order (`ship.rs`).
 //!
 //! What is answered to workers is in Redis, not yet in the archive: losing it repeats work. Acceptance (`accept.rs`) and
@@ -13,38 +13,36 @@
 
 mod accept;
 mod address;
-mod away;
+mod admin;
 mod binding;
 mod client;
 mod command;
+mod connection;
+mod error;
+mod fast_path;
+mod graph_gc;
 mod graphs;
 mod keys;
-mod link;
-mod listen;
-mod moments;
 mod outbox;
-mod oversee;
-mod patience;
 mod plain;
-mod rare;
+mod probe;
+mod pubsub;
 mod record;
 mod recover;
-mod refused;
+mod retry;
 mod scripts;
-mod share;
-mod ship;
-mod step;
+mod slow_path;
 mod store;
 mod task;
-mod tidy;
-mod trouble;
+mod timers;
 
-pub use away::away;
-pub use keys::Keys;
-pub use oversee::{
-    Bound, CleanedUp, CleanupPolicy, Consumer, Ghost, Holdings, Left, LivePods, LongPending, Lookout,
-    Overseer, Pass, Pending, Rounds, Shown, Standing, Worker, WorkerReport,
+pub use admin::{
+    Bound, CleanedUp, CleanupPolicy, Consumer, ConsumerMonitor, ConsumerStatus, Ghost, Holdings,
+    InspectedKey, Left, LivePods, LongPending, MonitorSettings, Pass, Pending, RedisAdmin, Worker,
+    WorkerReport,
 };
-pub use patience::Patience;
-pub use ship::Shipped;
+pub use keys::Keys;
+pub use outbox::Shipped;
+pub use probe::probe;
+pub use retry::RetryPolicy;
 pub use store::{RedisSettings, RedisStore};

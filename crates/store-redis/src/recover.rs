@@ -9,8 +9,8 @@ use switchyard_core::run::{Event, EventKind, Run};
 use switchyard_core::{Hash, RunId};
 use switchyard_store::{StoreError, Unfinished};
 
-use crate::rare::{Touch, planned};
 use crate::scripts;
+use crate::slow_path::{ReadSet, planned};
 use crate::store::RedisStore;
 
 /// How many runs are asked about in one round trip.
@@ -65,10 +65,10 @@ impl RedisStore {
         let here: Vec<(Option<u64>, Option<u64>)> = self.client.query_all(&ask).await?;
         let mut outlived = Vec::new();
         for (run, here) in runs.iter().zip(here) {
-            let (Some(seq), Some(life)) = here else { continue };
+            let (Some(seq), Some(incarnation)) = here else { continue };
             let archived = self.archive.run(*run).await?;
             if archived.is_some_and(|record| record.status.is_terminal() && record.last_seq > seq) {
-                outlived.push((*run, life));
+                outlived.push((*run, incarnation));
             }
         }
         Ok(outlived)
@@ -119,30 +119,35 @@ impl RedisStore {
                 newest.push(run);
             }
         }
-        let mut touch = Touch::default();
+        let mut read_set = ReadSet::default();
         for run in &newest {
-            touch.runs.insert(run.id);
-            touch.taken_up.insert(run.id, run.seq);
-            touch.gates.extend(run.accepted.concurrency.iter().map(|concurrency| concurrency.key.clone()));
-            touch.graphs.extend(planned(run));
+            read_set.runs.insert(run.id);
+            read_set.taken_up.insert(run.id, run.seq);
+            read_set
+                .concurrency_keys
+                .extend(run.accepted.concurrency.iter().map(|concurrency| concurrency.key.clone()));
+            read_set.graphs.extend(planned(run));
         }
         if newest.is_empty() {
             return Ok(());
         }
-        self.decide(touch, |yard, now, out| yard.restore(newest.clone(), now, out)).await
+        self.decide(read_set, |in_flight, now, out| in_flight.restore(newest.clone(), now, out)).await
     }
 
     /// Removes lives of runs, and takes the runs up from the archive if they have not ended there.
-    pub(crate) async fn forget(&self, lives: &HashMap<RunId, u64>) -> Result<(), StoreError> {
+    pub(crate) async fn forget(&self, incarnations: &HashMap<RunId, u64>) -> Result<(), StoreError> {
         let keys = [self.keys.forgotten(), self.keys.runs(), self.keys.leases(), self.keys.timers()];
-        let mut args =
-            vec![self.keys.begin().to_owned(), FORGOTTEN.as_millis().to_string(), lives.len().to_string()];
-        for (run, life) in lives {
-            args.extend([run.to_string(), life.to_string()]);
+        let mut args = vec![
+            self.keys.begin().to_owned(),
+            FORGOTTEN.as_millis().to_string(),
+            incarnations.len().to_string(),
+        ];
+        for (run, incarnation) in incarnations {
+            args.extend([run.to_string(), incarnation.to_string()]);
         }
-        let gates: Vec<String> = self.client.run(&scripts::FORGET, &keys, &args).await?;
+        let concurrency_keys: Vec<String> = self.client.run(&scripts::FORGET, &keys, &args).await?;
         let mut rebuilt = Vec::new();
-        for run in lives.keys() {
+        for run in incarnations.keys() {
             match self.rebuild(*run).await {
                 Ok(run) => rebuilt.extend(run),
                 // It stands still, which the recovery pass says again and again; the others go on.
@@ -153,9 +158,9 @@ impl RedisStore {
             }
         }
         self.take_up(rebuilt).await?;
-        let gates = gates.into_iter().map(Into::into).collect();
-        let touch = Touch { gates, ..Touch::default() };
-        self.decide(touch, |yard, now, out| yard.restore(Vec::new(), now, out)).await
+        let concurrency_keys = concurrency_keys.into_iter().map(Into::into).collect();
+        let read_set = ReadSet { concurrency_keys, ..ReadSet::default() };
+        self.decide(read_set, |in_flight, now, out| in_flight.restore(Vec::new(), now, out)).await
     }
 
     /// A run from its history. None if it has ended, or if a graph is not known here: then the recovery pass does it.

@@ -8,26 +8,26 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
+use switchyard_core::in_flight::{Acceptance, ClaimStatus, Command, Limits, NewRun, QueueDepth, Want};
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{ClaimRef, Operation, Progress, Run, Settled, Settlement, Task};
-use switchyard_core::yard::{Acceptance, Command, Limits, NewRun, QueueDepth, Standing, Want};
 use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::{
     Archive, ArchiveMark, Change, Clock, HotStore, Size, StoreError, SystemClock, Unarchived, Unfinished,
 };
-use tokio::sync::{Mutex as Turns, Notify, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::admin::RedisAdmin;
 use crate::client::Client;
+use crate::fast_path::batch::Batcher;
 use crate::graphs::Graphs;
 use crate::keys::Keys;
-use crate::listen::{Listener, Waiters};
-use crate::oversee::Overseer;
-use crate::patience::Patience;
-use crate::rare::{Together, Touch};
-use crate::share::Share;
+use crate::pubsub::{Listener, Waiters};
+use crate::retry::RetryPolicy;
+use crate::slow_path::{ReadSet, Together};
 
 /// How often a run is read again that changed meanwhile.
 const SNAPSHOT_LOOKS: u32 = 20;
@@ -44,7 +44,7 @@ pub struct RedisSettings {
     pub prefix: String,
     pub limits: Limits,
     /// What a submission does while Redis does not answer.
-    pub patience: Patience,
+    pub retry: RetryPolicy,
     /// How long a change may wait for the archive until the outbox counts as stuck.
     pub stuck_after: Duration,
     /// Instead of the server's time. For tests.
@@ -56,8 +56,8 @@ pub struct RedisSettings {
 impl RedisSettings {
     pub fn new(url: impl Into<String>) -> Self {
         let (prefix, limits, observe) = Default::default();
-        let (patience, stuck_after) = (Patience::NONE, Duration::from_secs(30));
-        Self { url: url.into(), prefix, limits, patience, stuck_after, clock: None, observe }
+        let (retry, stuck_after) = (RetryPolicy::NONE, Duration::from_secs(30));
+        Self { url: url.into(), prefix, limits, retry, stuck_after, clock: None, observe }
     }
 }
 
@@ -73,19 +73,19 @@ pub struct RedisStore {
     pub(crate) keys: Keys,
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) limits: Limits,
-    pub(crate) patience: Patience,
+    pub(crate) retry: RetryPolicy,
     pub(crate) stuck_after: Duration,
     pub(crate) graphs: Graphs,
     /// The graphs that runs claimed here are on, as far as is known.
     pub(crate) on: Mutex<HashMap<RunId, Hash>>,
     /// Steps that are on their way, or wait to be.
-    pub(crate) share: Arc<Share>,
+    pub(crate) share: Arc<Batcher>,
     /// Settlements that wait for the core.
     pub(crate) together: Together,
     /// Those of this process who want to change the same runs.
-    pub(crate) turns: Turns<()>,
+    pub(crate) turns: AsyncMutex<()>,
     /// One pass at a time ships from this process.
-    pub(crate) shipping: Turns<()>,
+    pub(crate) shipping: AsyncMutex<()>,
     /// Of the shipper's lock, while this process has it; else 0.
     pub(crate) fence: AtomicU64,
     /// The lock under which spans were last reported here.
@@ -98,7 +98,7 @@ pub struct RedisStore {
     pub(crate) name: String,
     /// Stands in Redis for as long as the signals that this process took are its own.
     pub(crate) mover_mark: Mutex<String>,
-    pub(crate) waiting_for_signals: Turns<Option<MultiplexedConnection>>,
+    pub(crate) waiting_for_signals: AsyncMutex<Option<MultiplexedConnection>>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
     listening: AbortHandle,
@@ -130,19 +130,19 @@ impl RedisStore {
             listening: tokio::spawn(listener.listen_forever()).abort_handle(),
             name: format!("{:016x}", rand::random::<u64>()),
             mover_mark: Mutex::default(),
-            waiting_for_signals: Turns::default(),
+            waiting_for_signals: AsyncMutex::default(),
             on: Mutex::new(HashMap::new()),
             share: Arc::default(),
             together: Together::default(),
-            turns: Turns::new(()),
-            shipping: Turns::new(()),
+            turns: AsyncMutex::new(()),
+            shipping: AsyncMutex::new(()),
             fence: AtomicU64::new(0),
             reported_under: AtomicU64::new(0),
             urgent: Notify::new(),
             on_duty: AtomicBool::new(false),
             observe: settings.observe,
             limits: settings.limits,
-            patience: settings.patience,
+            retry: settings.retry,
             clock: settings.clock,
             stuck_after: settings.stuck_after,
             compared: Mutex::default(),
@@ -164,8 +164,8 @@ impl RedisStore {
     }
 
     /// A look from the side: who works on this Redis.
-    pub fn overseer(&self) -> Overseer {
-        Overseer::new(self.client.clone(), self.keys.clone(), self.clock.clone())
+    pub fn admin(&self) -> RedisAdmin {
+        RedisAdmin::new(self.client.clone(), self.keys.clone(), self.clock.clone())
     }
 
     /// What scripts take for the time.
@@ -191,7 +191,7 @@ impl RedisStore {
 #[async_trait]
 impl HotStore for RedisStore {
     async fn learn(&self, ir: Arc<Ir>) -> Result<(), StoreError> {
-        self.patiently(|| self.graphs.learn(ir.clone(), self.time())).await
+        self.with_retry(|| self.graphs.learn(ir.clone(), self.time())).await
     }
 
     async fn keep_definition(&self, hash: Hash, canonical: &str) -> Result<(), StoreError> {
@@ -235,15 +235,15 @@ impl HotStore for RedisStore {
         &self,
         claims: &[ClaimRef],
         lease: Option<Duration>,
-    ) -> Result<Vec<Standing>, StoreError> {
+    ) -> Result<Vec<ClaimStatus>, StoreError> {
         self.keep_claims(claims, lease).await
     }
 
     async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<Settled, StoreError> {
-        let say = |yard: &mut switchyard_core::yard::Yard, now, out: &mut Vec<_>| {
-            yard.progress(claim, progress.clone(), now, out)
+        let say = |in_flight: &mut switchyard_core::in_flight::InFlight, now, out: &mut Vec<_>| {
+            in_flight.progress(claim, progress.clone(), now, out)
         };
-        Ok(self.decide(Touch::run(claim.run), say).await??)
+        Ok(self.decide(ReadSet::run(claim.run), say).await??)
     }
 
     async fn command(&self, run: RunId, operation: Operation, command: Command) -> Result<(), StoreError> {
@@ -317,7 +317,7 @@ impl HotStore for RedisStore {
                 }
                 Some(found) => {
                     if let Some(stored) = self.stored_whole(found).await? {
-                        return Ok(Some(stored.berth.run));
+                        return Ok(Some(stored.stored_run.run));
                     }
                 }
             }

@@ -93,7 +93,7 @@ impl RedisStore {
                 on = current;
                 continue;
             };
-            let place = graph.place(ix);
+            let hints = graph.hints_of(ix);
             let keys = [self.keys.run(claim.run), self.keys.dag(claim.run), self.keys.context(claim.run)];
             let args = [
                 self.keys.begin(),
@@ -101,8 +101,8 @@ impl RedisStore {
                 &claim.node,
                 &claim.claim.to_string(),
                 &graph.hash,
-                &place.reads,
-                &place.needs,
+                &hints.reads,
+                &hints.needs,
             ];
             let mut answer = Reply::new(self.client.run(&scripts::HELD, &keys, &args).await?);
             match &*answer.text()? {

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use switchyard_archive::DataFolder;
+use switchyard_core::in_flight::NewRun;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::Accepted;
-use switchyard_core::yard::NewRun;
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{Archive, HotStore, Mismatch, StoreError};
-use switchyard_store_redis::{Overseer, RedisSettings, RedisStore};
+use switchyard_store_redis::{RedisAdmin, RedisSettings, RedisStore};
 use switchyard_test_servers::redis::{self, Redis};
 use tempfile::TempDir;
 
@@ -63,9 +63,9 @@ async fn another_archive_is_refused_and_both_are_named() {
     let store = open(&settings, one.path()).await.expect("the first one gets it");
     let refused = open(&settings, other.path()).await.expect_err("it belongs to another archive");
     let said = refused.to_string();
-    let Mismatch::OtherArchive { id, place, ours, .. } = mismatch(refused) else { panic!("{said}") };
+    let Mismatch::OtherArchive { id, location, ours, .. } = mismatch(refused) else { panic!("{said}") };
     let theirs = archive_mark(&store).await;
-    assert_eq!((&*id, &*place), (&*theirs.0, &*theirs.1));
+    assert_eq!((&*id, &*location), (&*theirs.0, &*theirs.1));
     assert_ne!(id, ours.id);
     for part in [&*id, &*ours.id, &one.path().display().to_string(), &other.path().display().to_string()] {
         assert!(said.contains(part), "{part} is not in: {said}");
@@ -77,8 +77,8 @@ async fn another_archive_is_refused_and_both_are_named() {
 }
 
 async fn archive_mark(store: &RedisStore) -> (String, String) {
-    let bound = store.overseer().bound().await.expect("answered").expect("it belongs to one");
-    (bound.id, bound.place)
+    let bound = store.admin().bound().await.expect("answered").expect("it belongs to one");
+    (bound.id, bound.location)
 }
 
 /// A folder as it is on the disk, without anything that works in it.
@@ -106,9 +106,9 @@ async fn a_restored_backup_is_told_from_what_it_was_made_of() {
     let Mismatch::WentBack { known, ours, .. } = &refused else { panic!("{refused}") };
     assert!(ours.position < *known, "{refused}");
     assert!(refused.to_string().contains("restored to an earlier time"), "{refused}");
-    let overseer = Overseer::connect(&settings.url, &settings.prefix).await.expect("Redis answers");
+    let admin = RedisAdmin::connect(&settings.url, &settings.prefix).await.expect("Redis answers");
     let mark = archive(backup.path()).await.mark().await.expect("answered");
-    let check = overseer.examine_archive(&mark).await;
+    let check = admin.examine_archive(&mark).await;
     assert_eq!(check.health, switchyard_store::Health::Failed, "{check:?}");
     open(&settings, live.path()).await.expect("the original is still the right one");
 }
@@ -177,10 +177,10 @@ async fn clearing_leaves_what_others_keep_and_what_never_comes_twice() {
         cli::<u64>(&settings, &["HSET", &key, "of", "another program"]);
         key
     });
-    let overseer = store.overseer();
-    let found = overseer.holdings().await.expect("answered");
+    let admin = store.admin();
+    let found = admin.holdings().await.expect("answered");
     assert_eq!((found.runs, found.unarchived, found.workers.len()), (1, 0, 0));
-    assert!(overseer.clear().await.expect("cleared") > 5);
+    assert!(admin.clear().await.expect("cleared") > 5);
     let mut left: Vec<String> = cli(&settings, &["KEYS", &format!("{}*", settings.prefix)]);
     left.sort_unstable();
     let mut expected: Vec<String> = theirs.to_vec();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use switchyard_archive::DataFolder;
-use switchyard_store_conformance::{Backend, Place, hot_store_tests};
+use switchyard_store_conformance::{Backend, Fixture, hot_store_tests};
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::redis;
 
@@ -12,18 +12,18 @@ struct Redis;
 
 #[async_trait]
 impl Backend for Redis {
-    async fn open(&self) -> Place {
+    async fn open(&self) -> Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data = DataFolder::open(folder.path()).expect("a data folder");
         let archive = Arc::new(data.archive().expect("an archive"));
-        let clock = Place::clock();
+        let clock = Fixture::clock();
         let settings = RedisSettings {
             prefix: redis::fresh_prefix(),
             clock: Some(Arc::new(clock.clone())),
             ..RedisSettings::new(redis::shared().url())
         };
         let hot = RedisStore::open(settings, archive.clone()).await.expect("Redis answers");
-        Place::new(Arc::new(hot), archive, clock, folder)
+        Fixture::new(Arc::new(hot), archive, clock, folder)
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive::DataFolder;
+use switchyard_core::in_flight::{Command, NewRun, Want};
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{Accepted, ClaimRef, Concurrency, Settlement, TaskOutcome};
-use switchyard_core::yard::{Command, NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{HotStore, StoreError};
 use switchyard_store_conformance::fresh_operation;
-use switchyard_store_redis::{RedisSettings, RedisStore, away};
+use switchyard_store_redis::{RedisSettings, RedisStore, probe};
 use switchyard_test_servers::certificates::Certificates;
 use switchyard_test_servers::free_port;
 use switchyard_test_servers::redis::Redis;
@@ -101,9 +101,9 @@ async fn tls_with_an_authority_of_ones_own() {
     let strangers = Certificates::make();
     let other = format!("{url}?ssl_ca_certs={}", shown(&strangers.ca()));
     works(&other, "").await.expect_err("that is another authority");
-    assert_eq!(away(&other).await, None, "it will not be trusted later either");
+    assert_eq!(probe(&other).await, None, "it will not be trusted later either");
     let nobody = format!("rediss://localhost:{}", free_port());
-    assert!(away(&nobody).await.is_some_and(|why| why.to_string().contains("does not answer")));
+    assert!(probe(&nobody).await.is_some_and(|why| why.to_string().contains("does not answer")));
     let error = works(&with_ca.replace("rediss", "redis"), "").await.expect_err("no TLS, no certificates");
     assert!(error.to_string().contains("certificates are for rediss:// URLs"), "{error}");
 }

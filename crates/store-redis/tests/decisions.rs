@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use switchyard_archive::DataFolder;
 use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
+use switchyard_core::in_flight::{Command, NewRun, Want};
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::*;
-use switchyard_core::yard::{Command, NewRun, Want};
 use switchyard_core::{ApprovalId, NodeError, PatchId, Payload, RunId, Timestamp};
 use switchyard_store::{Archive, HotStore, StoreError};
 use switchyard_store_conformance::fresh_operation;

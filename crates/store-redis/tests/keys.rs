@@ -4,18 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive::DataFolder;
+use switchyard_core::in_flight::{Command, NewRun, Want};
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{
     Accepted, ApprovalRequest, ApprovalTimeout, ClaimRef, Concurrency, Idempotency, Settlement, TaskOutcome,
     WaitFor,
 };
-use switchyard_core::yard::{Command, NewRun, Want};
 use switchyard_core::{ApprovalId, Payload, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::HotStore;
 use switchyard_store::plain::{About, PlainWorkers};
 use switchyard_store_conformance::fresh_operation;
-use switchyard_store_redis::{CleanupPolicy, Lookout, RedisSettings, RedisStore, Rounds, WorkerReport};
+use switchyard_store_redis::{
+    CleanupPolicy, ConsumerMonitor, MonitorSettings, RedisSettings, RedisStore, WorkerReport,
+};
 use switchyard_test_servers::redis::Redis;
 
 const PAGE: &str = include_str!("../../../docs/reference/keys.md");
@@ -67,7 +69,7 @@ async fn use_it(server: &Redis) {
 }
 
 async fn look_after(store: &RedisStore) {
-    let overseer = store.overseer();
+    let admin = store.admin();
     let report = WorkerReport {
         name: "w".to_owned(),
         types: Vec::new(),
@@ -79,14 +81,14 @@ async fn look_after(store: &RedisStore) {
         started: Timestamp::from_millis(1),
         holds: Duration::from_secs(30),
     };
-    overseer.report(&report).await.expect("reported");
+    admin.report(&report).await.expect("reported");
     let day = Duration::from_secs(86_400);
     let cleanup = CleanupPolicy { idle_min: day, dry_run: false, lock: day, every: day };
-    let rounds = Rounds { cleanup, long: day, watch_every: Some(day) };
+    let rounds = MonitorSettings { cleanup, long: day, watch_every: Some(day) };
     let metrics = Observe::default().metrics().clone();
-    let lookout = Lookout { overseer, metrics, pods: None, rounds };
-    lookout.clean_up().await.expect("cleaned up");
-    lookout.watch(day).await.expect("looked through");
+    let monitor = ConsumerMonitor { admin, metrics, pods: None, settings: rounds };
+    monitor.clean_up().await.expect("cleaned up");
+    monitor.watch(day).await.expect("looked through");
 }
 
 /// Signals that wait and one that is being settled, and an answer to a worker.

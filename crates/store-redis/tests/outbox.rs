@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use switchyard_archive::DataFolder;
+use switchyard_core::in_flight::{NewRun, Want};
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{Accepted, ClaimRef, Progress, RunStatus, Settled, Settlement, Task, TaskOutcome};
-use switchyard_core::yard::{NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{Archive, DeadKind, DeadLetter, HotStore};
 use switchyard_store_redis::{RedisSettings, RedisStore, Shipped};

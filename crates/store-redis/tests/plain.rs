@@ -7,10 +7,10 @@ use std::time::Duration;
 use redis::Commands;
 use switchyard_archive::DataFolder;
 use switchyard_core::error::NodeError;
+use switchyard_core::in_flight::{Limits, NewRun, Want};
 use switchyard_core::ir::AttemptLimit;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{Accepted, ClaimRef, EventKind, RunStatus, Settled, TaskOutcome};
-use switchyard_core::yard::{Limits, NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::plain::{About, Found, Offer, PlainWorkers, oversized};
 use switchyard_store::{Archive, Clock, HotStore, ManualClock};
@@ -21,7 +21,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 const STREAM: &str = "wf.tasks.work";
 
 /// A place of its own, with any number of processes on it.
-struct Place {
+struct Fixture {
     _folder: tempfile::TempDir,
     archive: Arc<dyn Archive>,
     settings: RedisSettings,
@@ -29,7 +29,7 @@ struct Place {
     connection: redis::Connection,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let data = DataFolder::open(folder.path()).expect("a data folder");
@@ -121,55 +121,58 @@ fn done() -> TaskOutcome {
 
 #[tokio::test]
 async fn a_reader_that_dies_has_its_tasks_delivered_again_and_in_the_end_they_are_poison() {
-    let mut place = Place::new();
-    let store = place.process().await;
-    let run = place.start(&store, &Sketch::chain(1)).await;
+    let mut fixture = Fixture::new();
+    let store = fixture.process().await;
+    let run = fixture.start(&store, &Sketch::chain(1)).await;
     for delivery in 1..=3 {
-        let read = place.read("reader");
+        let read = fixture.read("reader");
         let [(entry, read_run, node)] = &read[..] else { panic!("delivery {delivery}: {read:?}") };
         assert_eq!((read_run.as_str(), node.as_str()), (&*run.to_string(), "n0"));
         assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 0, "it may take its time");
-        place.age(entry, "reader", SILENCE + Duration::from_secs(1));
+        fixture.age(entry, "reader", SILENCE + Duration::from_secs(1));
         assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 1);
-        assert_eq!(place.pending(), 0);
+        assert_eq!(fixture.pending(), 0);
     }
-    assert!(place.read("reader").is_empty());
-    assert_eq!(place.length(), 0);
+    assert!(fixture.read("reader").is_empty());
+    assert_eq!(fixture.length(), 0);
     store.archived().await.expect("archived");
-    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    let record = fixture.archive.run(run).await.expect("answered").expect("archived");
     assert_eq!((record.status, &*record.error.expect("an error").code), (RunStatus::Failed, "poisoned"));
-    let events = place.archive.events(run, 0, 100).await.expect("read");
+    let events = fixture.archive.events(run, 0, 100).await.expect("read");
     let readers = events.iter().filter(
         |event| matches!(&event.kind, EventKind::NodeStarted { worker, .. } if &**worker == "reader"),
     );
     assert_eq!(readers.count(), 3, "the history says who had it");
-    assert_eq!(place.archive.dead_letters(10).await.expect("read")[0].run_id, Some(run));
+    assert_eq!(fixture.archive.dead_letters(10).await.expect("read")[0].run_id, Some(run));
 }
 
 #[tokio::test]
 async fn a_task_that_was_acknowledged_too_early_is_not_lost() {
-    let mut place = Place::new();
-    let store = place.process().await;
-    place.start(&store, &Sketch::chain(1)).await;
-    let (entry, ..) = place.read("hasty").remove(0);
-    let stream = place.name(STREAM);
-    redis::cmd("XACK").arg(&[&stream, "workers", &entry]).exec(&mut place.connection).expect("acknowledged");
+    let mut fixture = Fixture::new();
+    let store = fixture.process().await;
+    fixture.start(&store, &Sketch::chain(1)).await;
+    let (entry, ..) = fixture.read("hasty").remove(0);
+    let stream = fixture.name(STREAM);
+    redis::cmd("XACK")
+        .arg(&[&stream, "workers", &entry])
+        .exec(&mut fixture.connection)
+        .expect("acknowledged");
     assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 0);
-    assert_eq!(place.pending(), 1, "it is in the group again (I7)");
-    place.age(&entry, "switchyard", SILENCE);
+    assert_eq!(fixture.pending(), 1, "it is in the group again (I7)");
+    fixture.age(&entry, "switchyard", SILENCE);
     assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 1);
-    assert_eq!(place.read("another").len(), 1);
+    assert_eq!(fixture.read("another").len(), 1);
 }
 
 #[tokio::test]
 async fn a_compensation_is_done_like_any_other_task() {
-    let mut place = Place::new();
-    let store = place.process().await;
+    let mut fixture = Fixture::new();
+    let store = fixture.process().await;
     let sketch = Sketch::new().node("book", &[]).with(|book| book.compensated = true).node("pay", &["book"]);
-    let run = place.start(&store, &sketch).await;
+    let run = fixture.start(&store, &sketch).await;
     let failed = TaskOutcome::Failed(NodeError::permanent("broke", "no money"));
     for (node, outcome) in [("book", done()), ("pay", failed), ("book/compensate", done())] {
-        let (entry, _, read) = place.read("plain").remove(0);
+        let (entry, _, read) = fixture.read("plain").remove(0);
         assert_eq!(read, node);
         store.take_signals().await.expect("taken");
         let about = about(run, node, Some(&entry));
@@ -177,39 +180,39 @@ async fn a_compensation_is_done_like_any_other_task() {
         assert!(store.settle_offer("signal", &about, &offered, &outcome).await.expect("settled"));
     }
     store.archived().await.expect("archived");
-    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    let record = fixture.archive.run(run).await.expect("answered").expect("archived");
     assert_eq!((record.status, &*record.error.expect("an error").code), (RunStatus::Failed, "broke"));
 }
 
 #[tokio::test]
 async fn what_our_own_workers_hold_is_left_to_their_leases() {
-    let mut place = Place::new();
-    let store = place.process().await;
-    let run = place.start(&store, &Sketch::chain(2)).await;
+    let mut fixture = Fixture::new();
+    let store = fixture.process().await;
+    let run = fixture.start(&store, &Sketch::chain(2)).await;
     let want = Want { worker: "ours".into(), queues: ["work".into()].into(), max: 1, lease: Some(SILENCE) };
     let task = store.step(Vec::new(), &want).await.expect("claimed").1.remove(0);
-    let (pending, entry) = (place.pending(), store.find_node(&about(run, "n0", None)).await);
+    let (pending, entry) = (fixture.pending(), store.find_node(&about(run, "n0", None)).await);
     let Found::Held { claim, delivery: Some(entry) } = entry.expect("answered") else { panic!("not held") };
     assert_eq!((pending, claim), (1, task.claim));
-    place.age(&entry, "ours", SILENCE * 2);
+    fixture.age(&entry, "ours", SILENCE * 2);
     assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 0);
-    assert_eq!((place.pending(), place.length()), (1, 1));
+    assert_eq!((fixture.pending(), fixture.length()), (1, 1));
 }
 
 #[tokio::test]
 async fn a_mover_that_dies_between_taking_and_settling_loses_no_signal() {
-    let mut place = Place::new();
-    let (dying, living) = (place.process().await, place.process().await);
-    let run = place.start(&dying, &Sketch::chain(1)).await;
-    let (entry, ..) = place.read("reader").remove(0);
-    place.push("first");
-    place.push("second");
+    let mut fixture = Fixture::new();
+    let (dying, living) = (fixture.process().await, fixture.process().await);
+    let run = fixture.start(&dying, &Sketch::chain(1)).await;
+    let (entry, ..) = fixture.read("reader").remove(0);
+    fixture.push("first");
+    fixture.push("second");
     assert_eq!(dying.take_signals().await.expect("taken"), ["first", "second"]);
     assert_eq!(living.take_signals().await.expect("taken"), Vec::<String>::new());
     let about = about(run, "n0", Some(&entry));
     let offered = offer(&dying, &about).await;
 
-    place.clock.advance(Duration::from_secs(16));
+    fixture.clock.advance(Duration::from_secs(16));
     assert_eq!(living.take_signals().await.expect("taken"), ["first", "second"], "in their order");
     // It was only slow: what it thinks it has is not its own any more.
     let late = dying.settle_offer("first", &about, &offered, &done()).await;
@@ -220,19 +223,19 @@ async fn a_mover_that_dies_between_taking_and_settling_loses_no_signal() {
     assert_eq!(living.take_signals().await.expect("taken"), Vec::<String>::new());
     assert_eq!(dying.take_signals().await.expect("taken"), Vec::<String>::new());
     living.archived().await.expect("archived");
-    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    let record = fixture.archive.run(run).await.expect("answered").expect("archived");
     assert_eq!(record.status, RunStatus::Succeeded);
-    assert_eq!((place.pending(), place.length()), (0, 0));
+    assert_eq!((fixture.pending(), fixture.length()), (0, 0));
 }
 
 #[tokio::test]
 async fn signals_that_are_too_large_are_cut_off_and_large_ones_come_a_few_at_a_time() {
-    let mut place = Place::new();
-    let store = place.process().await;
-    place.push(&format!("{{\"output\": \"{}\"}}", "x".repeat(20_000_000)));
-    place.push("small");
+    let mut fixture = Fixture::new();
+    let store = fixture.process().await;
+    fixture.push(&format!("{{\"output\": \"{}\"}}", "x".repeat(20_000_000)));
+    fixture.push("small");
     let large = "y".repeat(10 << 20);
-    (0..3).for_each(|_| place.push(&large));
+    (0..3).for_each(|_| fixture.push(&large));
     let taken = store.take_signals().await.expect("taken");
     assert_eq!(oversized(&taken[0]), Some(20_000_014));
     assert!(
@@ -250,7 +253,7 @@ async fn signals_that_are_too_large_are_cut_off_and_large_ones_come_a_few_at_a_t
 
     // Also one that was waited for.
     store.drop_signal(&large).await.expect("dropped");
-    place.push(&"z".repeat(20_000_000));
+    fixture.push(&"z".repeat(20_000_000));
     store.signals_ready().await;
     let taken = store.take_signals().await.expect("taken");
     assert_eq!((taken.len(), oversized(&taken[0])), (1, Some(20_000_000)));
@@ -258,9 +261,9 @@ async fn signals_that_are_too_large_are_cut_off_and_large_ones_come_a_few_at_a_t
 
 #[tokio::test]
 async fn a_signal_that_comes_to_two_movers_counts_once() {
-    let mut place = Place::new();
-    let (one, other) = (place.process().await, place.process().await);
-    let run = place.start(&one, &Sketch::new().node("a", &[]).node("b", &[])).await;
+    let mut fixture = Fixture::new();
+    let (one, other) = (fixture.process().await, fixture.process().await);
+    let run = fixture.start(&one, &Sketch::new().node("a", &[]).node("b", &[])).await;
     let about = about(run, "a", None);
     one.take_signals().await.expect("taken");
     other.take_signals().await.expect("taken");
@@ -272,65 +275,69 @@ async fn a_signal_that_comes_to_two_movers_counts_once() {
     );
     assert!(first.expect("answered") ^ second.expect("answered"));
     assert!(matches!(one.find_node(&about).await.expect("answered"), Found::Passed));
-    let read = place.read("reader");
+    let read = fixture.read("reader");
     assert_eq!(one.take_back(SILENCE).await.expect("a pass"), 0);
-    assert_eq!((read.len(), place.pending(), place.length()), (2, 1, 1), "the entry of what is done is void");
+    assert_eq!(
+        (read.len(), fixture.pending(), fixture.length()),
+        (2, 1, 1),
+        "the entry of what is done is void"
+    );
 }
 
 #[tokio::test]
 async fn a_delivery_that_was_settled_says_nothing_about_the_next_attempt() {
-    let mut place = Place::new();
-    let store = place.process().await;
+    let mut fixture = Fixture::new();
+    let store = fixture.process().await;
     let sketch = Sketch::new().node("a", &[]).with(|a| a.max_attempts = 3);
-    let run = place.start(&store, &sketch).await;
+    let run = fixture.start(&store, &sketch).await;
     store.take_signals().await.expect("taken");
-    let (entry, ..) = place.read("reader").remove(0);
+    let (entry, ..) = fixture.read("reader").remove(0);
     let first = about(run, "a", Some(&entry));
     let failed = TaskOutcome::Failed(NodeError::retryable("oops", "it failed"));
     let offered = offer(&store, &first).await;
     assert!(store.settle_offer("s", &first, &offered, &failed).await.expect("settled"));
-    place.clock.advance(Duration::from_secs(3600));
+    fixture.clock.advance(Duration::from_secs(3600));
     assert_eq!(store.fire_timers().await.expect("fired").0, 1);
-    let (next, ..) = place.read("reader").remove(0);
+    let (next, ..) = fixture.read("reader").remove(0);
     assert!(matches!(store.find_node(&first).await.expect("answered"), Found::Passed), "it is another one");
     assert_eq!(offer(&store, &about(run, "a", Some(&next))).await.task.attempt, 2);
 }
 
 #[tokio::test]
 async fn a_worker_that_asks_for_its_task_holds_a_claim() {
-    let mut place = Place::new();
-    let store = place.process().await;
-    let run = place.start(&store, &Sketch::chain(1)).await;
+    let mut fixture = Fixture::new();
+    let store = fixture.process().await;
+    let run = fixture.start(&store, &Sketch::chain(1)).await;
     store.take_signals().await.expect("taken");
-    let (entry, ..) = place.read("reader").remove(0);
+    let (entry, ..) = fixture.read("reader").remove(0);
     let about = about(run, "n0", Some(&entry));
     let offered = offer(&store, &about).await;
     assert!(store.claim_offer("s", &about, &offered, SILENCE, "the task").await.expect("claimed"));
-    let list = place.name(&format!("task:{run}:n0:{entry}"));
-    assert_eq!(place.connection.lpop::<_, String>(list, None).expect("an answer"), "the task");
+    let list = fixture.name(&format!("task:{run}:n0:{entry}"));
+    assert_eq!(fixture.connection.lpop::<_, String>(list, None).expect("an answer"), "the task");
     let Found::Held { claim, delivery } = store.find_node(&about).await.expect("answered") else {
         panic!("not held")
     };
     assert_eq!(delivery, Some(entry.clone()));
-    place.age(&entry, "reader", SILENCE * 2);
+    fixture.age(&entry, "reader", SILENCE * 2);
     assert_eq!(store.take_back(SILENCE).await.expect("a pass"), 0, "the lease is what counts now");
     let claim = ClaimRef { run, node: "n0".into(), claim };
     let settled = store.settle_claim("s", claim.clone(), done()).await.expect("answered");
-    assert_eq!((settled, place.pending(), place.length()), (Settled::Applied, 0, 0));
+    assert_eq!((settled, fixture.pending(), fixture.length()), (Settled::Applied, 0, 0));
     let again = store.settle_claim("s", claim, done()).await.expect("answered");
     assert_eq!(again, Settled::Stale, "its run has ended");
 }
 
 #[tokio::test]
 async fn the_limit_of_an_attempt_counts_from_when_its_worker_asked_for_the_task() {
-    let mut place = Place::new();
-    let store = place.process().await;
+    let mut fixture = Fixture::new();
+    let store = fixture.process().await;
     let limit = Duration::from_secs(20);
     let sketch = Sketch::chain(1).with(|node| node.limit = AttemptLimit::Own(limit));
-    let run = place.start(&store, &sketch).await;
+    let run = fixture.start(&store, &sketch).await;
     store.take_signals().await.expect("taken");
-    let (entry, ..) = place.read("reader").remove(0);
-    place.clock.advance(limit * 2);
+    let (entry, ..) = fixture.read("reader").remove(0);
+    fixture.clock.advance(limit * 2);
     assert_eq!(store.reclaim().await, Ok(0), "before that, how long it may keep what it read is what counts");
     let about = about(run, "n0", Some(&entry));
     let offered = offer(&store, &about).await;
@@ -339,33 +346,33 @@ async fn the_limit_of_an_attempt_counts_from_when_its_worker_asked_for_the_task(
         panic!("not held")
     };
     let claim = ClaimRef { run, node: "n0".into(), claim };
-    place.clock.advance(limit - Duration::from_secs(1));
+    fixture.clock.advance(limit - Duration::from_secs(1));
     store.heartbeat(std::slice::from_ref(&claim), Some(SILENCE)).await.expect("answered");
     assert_eq!(store.reclaim().await, Ok(0));
-    place.clock.advance(Duration::from_secs(1));
+    fixture.clock.advance(Duration::from_secs(1));
     assert_eq!(store.reclaim().await, Ok(1));
     let late = store.settle_claim("s", claim, done()).await.expect("answered");
-    assert_eq!((late, place.pending(), place.length()), (Settled::Stale, 0, 0));
+    assert_eq!((late, fixture.pending(), fixture.length()), (Settled::Stale, 0, 0));
     store.archived().await.expect("archived");
-    let record = place.archive.run(run).await.expect("answered").expect("archived");
+    let record = fixture.archive.run(run).await.expect("answered").expect("archived");
     assert_eq!((record.status, &*record.error.expect("an error").code), (RunStatus::Failed, "timeout"));
 }
 
 #[tokio::test]
 async fn queues_are_counted_whoever_reads_them() {
-    let mut place = Place::new();
-    let store = place.process().await;
+    let mut fixture = Fixture::new();
+    let store = fixture.process().await;
     for _ in 0..3 {
-        place.start(&store, &Sketch::chain(1)).await;
+        fixture.start(&store, &Sketch::chain(1)).await;
     }
-    place.read("reader");
+    fixture.read("reader");
     store.take_back(SILENCE).await.expect("a pass");
-    place.start(&store, &Sketch::chain(1)).await;
+    fixture.start(&store, &Sketch::chain(1)).await;
     let depths = store.queues().await.expect("answered");
     let work = depths.iter().find(|depth| &*depth.queue == "work").expect("the queue");
-    let [_, normal, _] = work.lanes;
-    assert_eq!((normal.waiting, normal.claimed, normal.oldest), (1, 3, Some(place.clock.now())));
+    let [_, normal, _] = work.bands;
+    assert_eq!((normal.waiting, normal.claimed, normal.oldest), (1, 3, Some(fixture.clock.now())));
     let queued: Option<usize> =
-        place.connection.hget(place.name("wf.queued"), place.name(STREAM)).expect("answered");
+        fixture.connection.hget(fixture.name("wf.queued"), fixture.name(STREAM)).expect("answered");
     assert_eq!(queued, Some(1), "what plain readers took is counted out");
 }

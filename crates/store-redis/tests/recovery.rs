@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive::DataFolder;
+use switchyard_core::in_flight::{Acceptance, Command, NewRun, Want};
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{
     Accepted, ChildSpec, ChildrenPlan, ClaimRef, Concurrency, EventKind, Operation, Run, RunStatus, Settled,
     Settlement, Task, TaskOutcome, WaitFor,
 };
-use switchyard_core::yard::{Acceptance, Command, NewRun, Want};
 use switchyard_core::{Hash, OperationId, Payload, RunId, Timestamp};
 use switchyard_store::{Archive, HotStore, StoreError};
 use switchyard_store_redis::{RedisSettings, RedisStore};

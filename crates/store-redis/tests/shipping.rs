@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use switchyard_archive::DataFolder;
+use switchyard_core::in_flight::{NewRun, Want};
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::Accepted;
-use switchyard_core::yard::{NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{Archive, HotStore};
 use switchyard_store_redis::{RedisSettings, RedisStore, Shipped};

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use switchyard_archive::DataFolder;
 use switchyard_core::error::NodeError;
+use switchyard_core::in_flight::{NewRun, Want};
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{
     Accepted, ChildSpec, ChildrenPlan, ClaimRef, Concurrency, Event, EventKind, Run, RunStatus, Settlement,
     Task, TaskOutcome, WaitFor,
 };
-use switchyard_core::yard::{NewRun, Want};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{Archive, Clock, HotStore, SystemClock};
 use switchyard_store_redis::{RedisSettings, RedisStore};

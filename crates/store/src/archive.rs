@@ -187,7 +187,7 @@ pub struct ArchiveMark {
     /// Drawn by its first migration. A copy has the id of the original.
     pub id: Arc<str>,
     /// For people, without passwords.
-    pub place: Arc<str>,
+    pub location: Arc<str>,
     /// The moment of a recent event. It grows with what is appended, at most [`MARK_EVERY`] late, and never falls: an
     /// archive whose position is behind one that was seen before was restored to an earlier time.
     pub position: Timestamp,

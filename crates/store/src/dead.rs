@@ -67,9 +67,9 @@ impl DeadLetter {
             return None;
         }
         let run = event.run.to_string();
-        let place = run.strip_prefix("run_").unwrap_or(&run);
+        let location = run.strip_prefix("run_").unwrap_or(&run);
         Some(Self {
-            id: format!("dead_{place}_{}", event.seq).into(),
+            id: format!("dead_{location}_{}", event.seq).into(),
             kind: DeadKind::Task,
             run_id: Some(event.run),
             node: Some(node.clone()),

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
+use switchyard_core::in_flight::{Acceptance, ClaimStatus, Command, NewRun};
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{ClaimRef, Operation, Progress, Run, Settled, Settlement, Task};
-use switchyard_core::yard::{Acceptance, Command, NewRun, Standing};
 use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use tokio::sync::watch;
 
 use crate::{StoreError, Unfinished};
 
-pub use switchyard_core::yard::{Lane, PRIORITIES, QueueDepth, Want};
+pub use switchyard_core::in_flight::{BandDepth, PRIORITIES, QueueDepth, Want};
 
 /// The newest of a run that is durable, for those who follow it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub trait HotStore: Send + Sync + 'static {
         &self,
         claims: &[ClaimRef],
         lease: Option<Duration>,
-    ) -> Result<Vec<Standing>, StoreError>;
+    ) -> Result<Vec<ClaimStatus>, StoreError>;
 
     /// Records what the holder of a claim says about it: a checkpoint, or output as it comes. A claim that does not
     /// count (any more) changes nothing, and the answer says so.

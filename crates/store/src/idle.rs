@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use switchyard_core::yard::takes;
+use switchyard_core::in_flight::takes;
 use tokio::sync::oneshot;
 
 /// Who waits, for which queues. First come, first woken.
@@ -39,8 +39,8 @@ impl IdleWorkers {
         }
         let mut waiting = self.waiting.lock();
         for queue in queues {
-            while let Some(place) = waiting.iter().position(|waiter| takes(&waiter.queues, queue)) {
-                let woken = waiting.remove(place).is_some_and(|waiter| waiter.wake.send(()).is_ok());
+            while let Some(location) = waiting.iter().position(|waiter| takes(&waiter.queues, queue)) {
+                let woken = waiting.remove(location).is_some_and(|waiter| waiter.wake.send(()).is_ok());
                 // Who has stopped waiting in the meantime leaves the wake-up to the next.
                 if woken {
                     break;

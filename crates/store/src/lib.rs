@@ -30,7 +30,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use dead::{DeadKind, DeadLetter, POISONED, Purge};
 pub use error::StoreError;
 pub use follow::{Followers, news};
-pub use hot::{Change, HotStore, Lane, PRIORITIES, QueueDepth, Size, Unarchived, Want};
+pub use hot::{BandDepth, Change, HotStore, PRIORITIES, QueueDepth, Size, Unarchived, Want};
 pub use idle::IdleWorkers;
 pub use mismatch::Mismatch;
 pub use operation::{Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRecord, OperationRequest};

@@ -9,12 +9,12 @@ use crate::ArchiveMark;
 /// Why a hot store and an archive are not used together. `hot` names the hot store in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    #[error("{hot} belongs to archive {id} at {place}, and this process has archive {} at {}", ours.id, ours.place)]
-    OtherArchive { hot: Arc<str>, id: Arc<str>, place: Arc<str>, ours: ArchiveMark },
+    #[error("{hot} belongs to archive {id} at {location}, and this process has archive {} at {}", ours.id, ours.location)]
+    OtherArchive { hot: Arc<str>, id: Arc<str>, location: Arc<str>, ours: ArchiveMark },
 
     #[error(
         "archive {} at {} ends at {}, and {hot} has seen it at {known}: it was restored to an earlier time",
-        ours.id, ours.place, ours.position
+        ours.id, ours.location, ours.position
     )]
     WentBack { hot: Arc<str>, known: Timestamp, ours: ArchiveMark },
 

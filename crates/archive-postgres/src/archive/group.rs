@@ -7,7 +7,7 @@ use switchyard_core::run::{Accepted, Event, EventKind, RunStatus};
 use switchyard_core::{Hash, Payload, RunId};
 use switchyard_store::StoreError;
 
-use super::project::{Approvals, Dead, Standing};
+use super::project::{Approvals, Dead, RunStatusRow};
 
 /// An event with its body as it is stored.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct StoredRun {
 pub(super) struct Grown<'a> {
     /// How far it is stored; 0 if it is not.
     stored_seq: u64,
-    pub(super) standing: Standing,
+    pub(super) standing: RunStatusRow,
     /// The events that are new, without gaps.
     pub(super) new: Vec<&'a Written>,
 }
@@ -170,13 +170,13 @@ impl<'a> Group<'a> {
         let grown = self.runs.entry(event.run).or_insert_with(|| Grown {
             stored_seq: stored.map_or(0, |stored| stored.last_seq),
             standing: stored.map_or_else(
-                || Standing::accepted(false),
-                |stored| Standing::stored(stored.status, stored.queued),
+                || RunStatusRow::accepted(false),
+                |stored| RunStatusRow::stored(stored.status, stored.queued),
             ),
             new: Vec::new(),
         });
         if let EventKind::RunAccepted(accepted) = &event.kind {
-            grown.standing = Standing::accepted(accepted.queued);
+            grown.standing = RunStatusRow::accepted(accepted.queued);
             self.keys.extend(accepted.idempotency.as_ref().map(|i| (i.key.clone(), event.run)));
         }
         grown.standing.follow(event);

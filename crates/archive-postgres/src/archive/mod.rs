@@ -51,12 +51,12 @@ pub struct Options {
     /// Connections for everything but appends, which have one of their own.
     pub connections: usize,
     /// How long an append looks for a lost server before it fails.
-    pub patience: Duration,
+    pub retry_for: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connections: 8, patience: Duration::from_secs(5) }
+        Self { connections: 8, retry_for: Duration::from_secs(5) }
     }
 }
 
@@ -70,7 +70,7 @@ impl PostgresArchive {
     pub async fn open_custom(target: Target, options: Options) -> Result<Self, StoreError> {
         migrations::check_current(&target).await?;
         let pool = Pool::new(target.clone(), options.connections)?;
-        Ok(Self { pool, writer: Writer::start(target, options.patience) })
+        Ok(Self { pool, writer: Writer::start(target, options.retry_for) })
     }
 }
 

@@ -11,7 +11,7 @@ use switchyard_store::{ApprovalStatus, DeadLetter};
 
 /// What a run's row says, as far as events change it.
 #[derive(Debug, Clone)]
-pub(super) struct Standing {
+pub(super) struct RunStatusRow {
     pub(super) status: RunStatus,
     /// It waits for its concurrency key, also while it is paused.
     pub(super) queued: bool,
@@ -27,7 +27,7 @@ pub(super) struct End {
     pub(super) error: Option<RunError>,
 }
 
-impl Standing {
+impl RunStatusRow {
     pub(super) fn stored(status: RunStatus, queued: bool) -> Self {
         Self { status, queued, end: None, turned: false }
     }
@@ -88,7 +88,7 @@ impl Standing {
 
 /// A question that is asked in these events.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ApprovalRow {
     pub(super) run: RunId,
     pub(super) node: Arc<str>,
     pub(super) request: ApprovalRequest,
@@ -118,7 +118,7 @@ pub(super) struct Withdrawn {
 /// at the end of them. A question that was decided stays decided, so the order of the first two does not matter.
 #[derive(Debug, Default)]
 pub(super) struct Approvals {
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<ApprovalRow>,
     pub(super) decided: HashMap<ApprovalId, Decided>,
     pub(super) withdrawn: Vec<Withdrawn>,
 }
@@ -146,7 +146,7 @@ impl Approvals {
     /// An id that comes again is the same question asked again: the newest stands.
     fn ask(&mut self, event: &Event, node: &Arc<str>, request: &ApprovalRequest) {
         self.asked.retain(|asked| asked.request.approval != request.approval);
-        self.asked.push(Asked {
+        self.asked.push(ApprovalRow {
             run: event.run,
             node: node.clone(),
             request: request.clone(),
@@ -167,7 +167,7 @@ impl Approvals {
     }
 
     fn withdraw(&mut self, run: RunId, node: Option<&Arc<str>>, status: ApprovalStatus) {
-        let concerns = |asked: &Asked| asked.run == run && node.is_none_or(|node| asked.node == *node);
+        let concerns = |asked: &ApprovalRow| asked.run == run && node.is_none_or(|node| asked.node == *node);
         for asked in self.asked.iter_mut().filter(|asked| concerns(asked)) {
             if asked.status == ApprovalStatus::Pending {
                 asked.status = status;

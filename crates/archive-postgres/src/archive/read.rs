@@ -25,10 +25,11 @@ fn at_most(limit: usize) -> i64 {
 
 pub(super) async fn mark(pool: &Pool) -> Result<ArchiveMark, StoreError> {
     let target = pool.target();
-    let place = format!("{target}, schema `{}`", target.schema()).into();
+    let location = format!("{target}, schema `{}`", target.schema()).into();
     let row = pool.row("SELECT id, position FROM archive WHERE no = 1", &[]).await?;
-    let row = row.ok_or_else(|| StoreError::Corrupt(format!("{place} does not say which archive it is")))?;
-    Ok(ArchiveMark { id: shared(&row, "id"), position: moment(&row, "position"), place })
+    let row =
+        row.ok_or_else(|| StoreError::Corrupt(format!("{location} does not say which archive it is")))?;
+    Ok(ArchiveMark { id: shared(&row, "id"), position: moment(&row, "position"), location })
 }
 
 pub(super) async fn events(

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::group::{Group, Stored, Written};
 use super::session::{Failure, Session};
 use crate::Target;
-use crate::error::{Trouble, cannot_write, may_be_committed, sentence, trouble};
+use crate::error::{PostgresFailure, cannot_write, may_be_committed, sentence, trouble};
 
 /// A transaction takes no more once it has this many events, or bytes in their bodies: the first in it should not
 /// wait for ever, and a message has a limit.
@@ -42,11 +42,11 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Ends when every handle is dropped and everything that was handed over is written.
-    pub(super) fn start(target: Target, patience: Duration) -> Self {
+    pub(super) fn start(target: Target, retry_for: Duration) -> Self {
         let (jobs, inbox) = mpsc::unbounded_channel();
-        let desk = Desk {
+        let desk = WriterLoop {
             target: target.clone(),
-            patience,
+            retry_for,
             inbox,
             session: None,
             commit: Commit::NotSent,
@@ -86,9 +86,9 @@ fn written(events: Vec<Event>) -> Result<Vec<Written>, StoreError> {
     events.into_iter().map(write).collect()
 }
 
-struct Desk {
+struct WriterLoop {
     target: Target,
-    patience: Duration,
+    retry_for: Duration,
     inbox: mpsc::UnboundedReceiver<Job>,
     /// None until it is needed, and after it was lost.
     session: Option<Session>,
@@ -106,7 +106,7 @@ enum Commit {
     Sent,
 }
 
-impl Desk {
+impl WriterLoop {
     async fn work(mut self) {
         while let Some(first) = self.inbox.recv().await {
             let jobs = self.gather(first);
@@ -153,7 +153,7 @@ impl Desk {
         }
     }
 
-    /// What became of each call, once all of that is committed. Tries again while patience lasts: a group that was
+    /// What became of each call, once all of that is committed. Retries for `retry_for`: a group that was
     /// committed although its caller got no answer is found there the next time, event by event.
     async fn write(&mut self, jobs: &[Job]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         self.commit = Commit::NotSent;
@@ -166,7 +166,7 @@ impl Desk {
     async fn write_until_late(&mut self, jobs: &[Job]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         let now = Instant::now();
         let since = jobs.iter().map(|job| job.since).min().unwrap_or(now);
-        let deadline = (since + self.patience).max(now + LAST_ATTEMPT);
+        let deadline = (since + self.retry_for).max(now + LAST_ATTEMPT);
         let (mut collisions, mut told) = (0, false);
         loop {
             let failure = match timeout_at(deadline, self.attempt(jobs)).await {
@@ -186,11 +186,11 @@ impl Desk {
                 Failure::Postgres(error) => error,
             };
             match trouble(&error) {
-                Trouble::Collision if collisions < COLLISIONS_MAX => {
+                PostgresFailure::Collision if collisions < COLLISIONS_MAX => {
                     collisions += 1;
                     self.recover().await;
                 }
-                Trouble::Lost if Instant::now() + LOOK_AGAIN < deadline => {
+                PostgresFailure::Lost if Instant::now() + LOOK_AGAIN < deadline => {
                     if !std::mem::replace(&mut told, true) {
                         tracing::warn!(error = %sentence(&error), "lost {}, looking for it again", self.target);
                     }

@@ -165,7 +165,7 @@ async fn known_version(client: &Client, target: &Target) -> Result<Option<usize>
 }
 
 async fn make_schema(client: &Client, target: &Target) -> Result<(), Error> {
-    // Asked first, because making one that exists already still needs the right to make one.
+    // ApprovalRow first, because making one that exists already still needs the right to make one.
     let there = client.query_opt("SELECT 1 FROM pg_namespace WHERE nspname = $1", &[&target.schema]).await?;
     if there.is_none() {
         client.batch_execute(&format!("CREATE SCHEMA {}", target.schema)).await?;

@@ -10,11 +10,11 @@ use switchyard_store::{ArchiveMark, MARK_EVERY};
 use super::read::Answer;
 use super::rows::moment;
 
-pub(super) fn read(conn: &Connection, place: Arc<str>) -> Answer<ArchiveMark> {
+pub(super) fn read(conn: &Connection, location: Arc<str>) -> Answer<ArchiveMark> {
     let mut find = conn.prepare_cached("SELECT id, position FROM archive")?;
     let mut rows = find.query([])?;
     let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    Ok(ArchiveMark { id: row.get("id")?, place, position: moment(row, "position")? })
+    Ok(ArchiveMark { id: row.get("id")?, location, position: moment(row, "position")? })
 }
 
 /// Writes the position down every now and then, in the transaction of events that are appended anyway.

@@ -225,8 +225,8 @@ fn prepare_for_writing(conn: &Connection, options: &Options) -> rusqlite::Result
 #[async_trait]
 impl Archive for SqliteArchive {
     async fn mark(&self) -> Result<ArchiveMark, StoreError> {
-        let place: Arc<str> = self.readers.path().display().to_string().into();
-        self.readers.ask(move |conn| mark::read(conn, place)).await
+        let location: Arc<str> = self.readers.path().display().to_string().into();
+        self.readers.ask(move |conn| mark::read(conn, location)).await
     }
 
     fn append(&self, events: Vec<Event>) -> Ack {

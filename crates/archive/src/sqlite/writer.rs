@@ -41,7 +41,7 @@ impl Writer {
         lock: Option<Arc<FolderLock>>,
     ) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel();
-        let desk = Desk { conn, path: path.clone(), inbox, newest, _lock: lock };
+        let desk = WriterLoop { conn, path: path.clone(), inbox, newest, _lock: lock };
         let thread = std::thread::Builder::new()
             .name("archive-writer".to_owned())
             .spawn(move || desk.work())
@@ -82,7 +82,7 @@ impl Drop for Writer {
 }
 
 /// What the thread works with.
-struct Desk {
+struct WriterLoop {
     conn: Connection,
     path: Arc<Path>,
     inbox: Receiver<Job>,
@@ -92,7 +92,7 @@ struct Desk {
     _lock: Option<Arc<FolderLock>>,
 }
 
-impl Desk {
+impl WriterLoop {
     fn work(self) {
         match self.write_groups() {
             Ok(()) => self.leave(),

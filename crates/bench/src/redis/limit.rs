@@ -6,7 +6,7 @@ use std::time::Instant;
 use futures::future::try_join_all;
 use redis::aio::MultiplexedConnection;
 
-use super::Place;
+use super::RedisPrefix;
 use crate::report::Figures;
 
 /// Calls of one measurement.
@@ -38,18 +38,18 @@ pub(crate) async fn with_limit(
     figures: Figures,
     of: &str,
     limit: Limit,
-    place: &Place,
+    in_redis: &RedisPrefix,
     slots: usize,
 ) -> anyhow::Result<Figures> {
     let reached = figures.0[of];
-    let possible = calls_per_s(limit, place, slots.max(1)).await?;
+    let possible = calls_per_s(limit, in_redis, slots.max(1)).await?;
     Ok(figures.with("redis_limit_per_s", possible).with("of_redis_limit", reached / possible))
 }
 
-async fn calls_per_s(limit: Limit, place: &Place, slots: usize) -> anyhow::Result<f64> {
-    let mut connection = place.connect().await?;
+async fn calls_per_s(limit: Limit, in_redis: &RedisPrefix, slots: usize) -> anyhow::Result<f64> {
+    let mut connection = in_redis.connect().await?;
     let each = CALLS / slots;
-    let begin = format!("{}limit:", place.prefix);
+    let begin = format!("{}limit:", in_redis.prefix);
     prepare(&mut connection, &begin, each * slots).await?;
     let load = redis::cmd("SCRIPT").arg("LOAD").arg(limit.script()).to_owned();
     let hash: String = load.query_async(&mut connection).await?;
@@ -157,17 +157,17 @@ mod tests {
     }
 
     /// The commands of a real step of a chain of so many, while others are under way.
-    async fn step(place: &Place, steps: usize) -> Counts {
-        let mut connection = place.connect().await.expect("Redis answers");
-        let yard = place.open(None, Handlers::with_builtins()).await.expect("it opens");
+    async fn step(in_redis: &RedisPrefix, steps: usize) -> Counts {
+        let mut connection = in_redis.connect().await.expect("Redis answers");
+        let store = in_redis.open(None, Handlers::with_builtins()).await.expect("it opens");
         let program = programs::chain(steps, "noop").expect("a program");
         let runs = if steps > 1 { 2 } else { 3 };
         for _ in 0..runs {
-            yard.engine().submit(Submission::new(program.clone(), Value::Null)).await.expect("accepted");
+            store.engine().submit(Submission::new(program.clone(), Value::Null)).await.expect("accepted");
         }
         let lease = Some(std::time::Duration::from_secs(30));
         let want = Want { worker: "w".into(), queues: ["builtin".into()].into(), max: 1, lease };
-        let hot = yard.engine().hot();
+        let hot = store.engine().hot();
         let mut held = hot.step(Vec::new(), &want).await.expect("claimed").1;
         if steps > 1 {
             // Nothing else is queued: what it claims next is what it releases.
@@ -185,15 +185,15 @@ mod tests {
         let server = Redis::start();
         let folder = tempfile::tempdir().expect("a folder");
         for (limit, steps) in [(Limit::Chain, 3), (Limit::Queue, 1)] {
-            let place = Place::at(&RedisAt(server.url()), folder.path()).expect("a place");
-            let real = step(&place, steps).await;
-            let mut connection = place.connect().await.expect("Redis answers");
-            prepare(&mut connection, &place.prefix, 10).await.expect("prepared");
+            let in_redis = RedisPrefix::at(&RedisAt(server.url()), folder.path()).expect("a place");
+            let real = step(&in_redis, steps).await;
+            let mut connection = in_redis.connect().await.expect("Redis answers");
+            prepare(&mut connection, &in_redis.prefix, 10).await.expect("prepared");
             let load = redis::cmd("SCRIPT").arg("LOAD").arg(limit.script()).to_owned();
             let hash: String = load.query_async(&mut connection).await.expect("loaded");
             let before = counts(&mut connection).await;
             let caller =
-                Caller { connection: connection.clone(), hash: &hash, begin: &place.prefix, slot: 0 };
+                Caller { connection: connection.clone(), hash: &hash, begin: &in_redis.prefix, slot: 0 };
             caller.call(limit, 1).await.expect("called");
             let plain = between(&before, &counts(&mut connection).await);
             assert_eq!(plain, real, "{limit:?}");

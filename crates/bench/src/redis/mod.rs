@@ -2,9 +2,9 @@
 
 mod limit;
 mod ping;
-mod place;
+mod prefix;
 
 pub(crate) use limit::{Limit, with_limit};
 pub(crate) use ping::Pings;
-pub(crate) use place::Place;
-pub use place::RedisAt;
+pub use prefix::RedisAt;
+pub(crate) use prefix::RedisPrefix;

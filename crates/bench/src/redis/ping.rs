@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 
-use super::Place;
+use super::RedisPrefix;
 use crate::report::Figures;
 
 /// Made after each run.
@@ -16,8 +16,8 @@ pub(crate) struct Pings {
 }
 
 impl Pings {
-    pub(crate) async fn at(place: &Place) -> anyhow::Result<Self> {
-        Ok(Self { connection: place.connect().await?, times: Vec::new() })
+    pub(crate) async fn at(in_redis: &RedisPrefix) -> anyhow::Result<Self> {
+        Ok(Self { connection: in_redis.connect().await?, times: Vec::new() })
     }
 
     /// By a task of the runtime, as the slots of a worker are: a caller outside it waits for a thread as well.

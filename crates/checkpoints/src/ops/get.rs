@@ -2,15 +2,15 @@
 
 use redis::Value;
 
+use crate::encoded_call::EncodedCall;
 use crate::error::Error;
 use crate::keys::{self, Keyspace};
+use crate::raw_connection::Reply;
 use crate::record::Record;
 use crate::reply;
 use crate::scripts;
 use crate::store::Checkpoints;
 use crate::typed::Typed;
-use crate::wire::Reply;
-use crate::words::Words;
 use crate::writes::{self, Write};
 
 /// A checkpoint as it was stored.
@@ -58,7 +58,7 @@ impl Get {
         stored.map(Some).ok_or_else(|| Error::corrupt(&self.thread, "a checkpoint cannot be read"))
     }
 
-    pub(super) fn call(&self, space: &Keyspace) -> Words {
+    pub(super) fn call(&self, space: &Keyspace) -> EncodedCall {
         let mut call = scripts::GET_TUPLE.words(space, &self.thread, 0);
         match self.refresh_ms {
             Some(ttl_ms) => call.number(ttl_ms),

@@ -5,10 +5,10 @@ use redis::Cmd;
 use crate::error::Error;
 use crate::keys;
 use crate::ops::get::{self, Get, Stored};
+use crate::raw_connection::Reply;
 use crate::record::Record;
 use crate::reply;
 use crate::store::Checkpoints;
-use crate::wire::Reply;
 
 /// Which checkpoints of a thread.
 #[derive(Clone, Debug, Default)]

@@ -1,14 +1,14 @@
 //! Storing a checkpoint.
 
+use crate::encoded_call::EncodedCall;
 use crate::error::Error;
 use crate::keys::{self, Keyspace};
+use crate::raw_connection::Reply;
 use crate::record::{Draft, Refs};
 use crate::reply;
 use crate::scripts;
 use crate::store::Checkpoints;
 use crate::typed::Typed;
-use crate::wire::Reply;
-use crate::words::Words;
 
 /// A checkpoint to be stored.
 #[derive(Clone, Debug)]
@@ -25,8 +25,8 @@ pub struct Put {
     metadata: Vec<u8>,
     refs: Refs,
     /// Fields and values, and fields that are empty now.
-    values: Words,
-    emptied: Words,
+    values: EncodedCall,
+    emptied: EncodedCall,
     /// `ns/`
     prefix: String,
 }
@@ -44,8 +44,8 @@ impl Put {
             checkpoint: Vec::new(),
             metadata: Vec::new(),
             refs: Refs::default(),
-            values: Words::default(),
-            emptied: Words::default(),
+            values: EncodedCall::default(),
+            emptied: EncodedCall::default(),
         }
     }
 
@@ -85,7 +85,7 @@ impl Put {
         seq.ok_or_else(|| Error::corrupt(&self.thread, "the new checkpoint has no place in the order"))
     }
 
-    fn call(&self, space: &Keyspace) -> Words {
+    fn call(&self, space: &Keyspace) -> EncodedCall {
         let draft = Draft {
             parent: self.parent.as_deref(),
             run: self.run.as_deref(),
@@ -111,7 +111,7 @@ impl Put {
 }
 
 /// `ns/channel/version`
-fn field(words: &mut Words, prefix: &str, channel: &str, version: &str) {
+fn field(words: &mut EncodedCall, prefix: &str, channel: &str, version: &str) {
     words.join(&[prefix.as_bytes(), keys::escape(channel).as_bytes(), b"/", version.as_bytes()]);
 }
 

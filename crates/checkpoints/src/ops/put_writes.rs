@@ -1,11 +1,11 @@
 //! Storing what a task wrote.
 
+use crate::encoded_call::EncodedCall;
 use crate::error::Error;
 use crate::keys::{self, Keyspace};
 use crate::scripts;
 use crate::store::Checkpoints;
 use crate::typed::Typed;
-use crate::words::Words;
 use crate::writes;
 
 /// The writes of one task after a checkpoint.
@@ -43,7 +43,7 @@ impl PutWrites {
         self.call(space).send_with(unsent);
     }
 
-    fn call(&self, space: &Keyspace) -> Words {
+    fn call(&self, space: &Keyspace) -> EncodedCall {
         let [ns, checkpoint, task] = [&self.ns, &self.checkpoint, &self.task].map(|part| keys::escape(part));
         let writes = writes::pack(&self.path, &self.values);
         let mut call = scripts::PUT_WRITES.words(space, &self.thread, writes.len());

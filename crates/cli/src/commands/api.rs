@@ -4,7 +4,7 @@ use crate::errors::Failure;
 use crate::flags::{ServeArgs, StoreArgs};
 use crate::serving::serve_until_stopped;
 use crate::settings::Settings;
-use crate::station::Part;
+use crate::stores::Role;
 
 /// Serve the API over a Redis and a Postgres that workers share, until Ctrl-C or SIGTERM
 ///
@@ -26,5 +26,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    serve_until_stopped(settings, Part::Serving, args.no_auth).await
+    serve_until_stopped(settings, Role::Serving, args.no_auth).await
 }

@@ -8,8 +8,8 @@ use super::tell_status;
 use crate::errors::Failure;
 use crate::operation::OperationArgs;
 use crate::output;
-use crate::place;
 use crate::settings::{self, Settings};
+use crate::target;
 
 /// See what waits for a person, and decide it
 #[derive(Debug, clap::Subcommand)]
@@ -89,7 +89,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
 }
 
 async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
-    let records = place::find(settings).await?.approvals(args.run, args.all).await?;
+    let records = target::find(settings).await?.approvals(args.run, args.all).await?;
     if args.json {
         return Ok(output::json(&records)?);
     }
@@ -103,7 +103,7 @@ async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
 const HEADER: [&str; 7] = ["APPROVAL", "RUN", "NODE", "STATUS", "SINCE", "APPROVER", "PROMPT"];
 
 async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
-    let approval = place::find(settings).await?.approval(&args.approval).await?;
+    let approval = target::find(settings).await?.approval(&args.approval).await?;
     if args.json {
         return Ok(output::json(&approval)?);
     }
@@ -135,7 +135,7 @@ fn status(record: &Approval) -> &'static str {
 
 async fn decide(args: DecideArgs, decision: Decision, settings: &Settings) -> Result<(), Failure> {
     let by = args.by.unwrap_or_else(settings::user);
-    let place = args.operation.find(settings).await?;
-    let at = place.decide(&args.approval, decision, &by, &args.comment).await?;
-    tell_status(at, args.json, &*place)
+    let target = args.operation.find(settings).await?;
+    let at = target.decide(&args.approval, decision, &by, &args.comment).await?;
+    tell_status(at, args.json, &*target)
 }

@@ -26,7 +26,7 @@ pub(crate) enum Command {
 
 /// Where the checkpoints are
 #[derive(Debug, clap::Args)]
-struct Place {
+struct Target {
     /// Where Redis is: redis://, rediss://, unix://, redis+cluster:// or redis+sentinel:// [env: REDIS_URL] [default:
     /// redis://127.0.0.1:6379]
     #[arg(long, value_name = "URL")]
@@ -59,7 +59,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
     }
 }
 
-impl Place {
+impl Target {
     fn open(&self, settings: &Settings) -> Result<Checkpoints, Failure> {
         let set = settings.redis.as_ref().map(|url| url.reveal());
         let url = self.redis.as_deref().or(set).unwrap_or(URL_DEFAULT);

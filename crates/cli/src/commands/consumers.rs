@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use switchyard_store_redis::{Consumer, Pending, Standing, Worker};
+use switchyard_store_redis::{Consumer, ConsumerStatus, Pending, Worker};
 
 use crate::errors::Failure;
 use crate::flags::StoreArgs;
 use crate::output;
 use crate::settings::Settings;
-use crate::station;
+use crate::stores;
 
 /// List who reads tasks from Redis: what each has pending, and who is alive
 ///
@@ -60,16 +60,16 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
 }
 
 async fn list(json: bool, settings: &Settings) -> Result<(), Failure> {
-    let overseer = station::overseer(settings).await?;
-    let rounds = station::rounds(settings);
-    let pods = match station::pods(settings).await? {
+    let admin = stores::admin(settings).await?;
+    let rounds = stores::monitor_settings(settings);
+    let pods = match stores::pods(settings).await? {
         Some(pods) => Some(pods.names().await.map_err(Failure::store)?),
         None => None,
     };
     let listed = Listed {
-        consumers: overseer.consumers(rounds.cleanup.idle_min, pods.as_ref()).await?,
-        workers: overseer.workers().await?,
-        long_pending: overseer.long_pending(rounds.long).await?.entries,
+        consumers: admin.consumers(rounds.cleanup.idle_min, pods.as_ref()).await?,
+        workers: admin.workers().await?,
+        long_pending: admin.long_pending(rounds.long).await?.entries,
     };
     if json {
         return Ok(output::json(&listed)?);
@@ -79,7 +79,7 @@ async fn list(json: bool, settings: &Settings) -> Result<(), Failure> {
         return Ok(());
     }
     show(&listed)?;
-    if listed.consumers.iter().any(|consumer| consumer.standing == Standing::Ghost) {
+    if listed.consumers.iter().any(|consumer| consumer.standing == ConsumerStatus::Ghost) {
         output::hint(&settings.command("consumers cleanup --dry-run"));
     }
     Ok(())
@@ -111,10 +111,10 @@ fn is_of(entry: &Pending, consumer: &Consumer) -> bool {
     entry.stream == consumer.stream && entry.consumer == consumer.name
 }
 
-fn standing(standing: Standing) -> &'static str {
+fn standing(standing: ConsumerStatus) -> &'static str {
     match standing {
-        Standing::Alive => "alive",
-        Standing::Unknown => "unknown",
-        Standing::Ghost => "ghost",
+        ConsumerStatus::Alive => "alive",
+        ConsumerStatus::Unknown => "unknown",
+        ConsumerStatus::Ghost => "ghost",
     }
 }

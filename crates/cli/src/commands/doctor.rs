@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use serde_json::json;
 use switchyard_archive_postgres::PostgresArchive;
 use switchyard_store::{Archive, Check, Health};
-use switchyard_store_redis::Overseer;
+use switchyard_store_redis::RedisAdmin;
 
 use crate::errors::{Exit, Failure};
 use crate::flags::StoreArgs;
 use crate::output;
 use crate::settings::Settings;
-use crate::station;
 use crate::store;
+use crate::stores;
 
 /// Look whether everything that runs stand on is in order, and say what to do where it is not
 ///
@@ -79,12 +79,12 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
 async fn examine(settings: &Settings, deep: bool) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     if settings.redis.is_some() {
-        let rounds = station::rounds(settings);
-        match station::overseer(settings).await {
-            Ok(overseer) => {
+        let rounds = stores::monitor_settings(settings);
+        match stores::admin(settings).await {
+            Ok(admin) => {
                 let stuck_after = settings.stores_stuck_after;
-                checks.extend(overseer.examine(rounds.cleanup.idle_min, rounds.long, stuck_after).await);
-                checks.extend(belongs(&overseer, settings).await);
+                checks.extend(admin.examine(rounds.cleanup.idle_min, rounds.long, stuck_after).await);
+                checks.extend(belongs(&admin, settings).await);
             }
             Err(failure) => checks.push(Check::failed(
                 "redis",
@@ -98,7 +98,7 @@ async fn examine(settings: &Settings, deep: bool) -> Result<Vec<Check>, Failure>
             )),
         }
     }
-    match station::postgres(settings)? {
+    match stores::postgres(settings)? {
         Some(target) => {
             checks.extend(switchyard_archive_postgres::examine(&target).await);
             if deep {
@@ -124,17 +124,17 @@ async fn examine(settings: &Settings, deep: bool) -> Result<Vec<Check>, Failure>
 }
 
 /// Whether Redis and the archive belong together. What is wrong with the archive itself is said elsewhere.
-async fn belongs(overseer: &Overseer, settings: &Settings) -> Option<Check> {
-    let mark = match station::postgres(settings).ok()? {
+async fn belongs(admin: &RedisAdmin, settings: &Settings) -> Option<Check> {
+    let mark = match stores::postgres(settings).ok()? {
         Some(target) => PostgresArchive::open(target).await.ok()?.mark().await.ok()?,
         None => switchyard_embedded::peek(&settings.data).ok()?.archive().mark().await.ok()?,
     };
-    Some(overseer.examine_archive(&mark).await)
+    Some(admin.examine_archive(&mark).await)
 }
 
 async fn pods(settings: &Settings) -> Check {
     let advice = "a service account that may `list` `pods` in that namespace, or KUBECONFIG";
-    let listed = match station::pods(settings).await {
+    let listed = match stores::pods(settings).await {
         Ok(Some(pods)) => pods.names().await,
         Ok(None) => return Check::ok("kubernetes", "not asked"),
         Err(_) => Err("there is no Kubernetes here".to_owned()),

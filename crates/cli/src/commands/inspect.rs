@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 use switchyard_core::RunId;
 use switchyard_core::run::{NodeRun, Run, Waiting};
 use switchyard_runtime::{EngineError, History};
-use switchyard_store_redis::Shown;
+use switchyard_store_redis::InspectedKey;
 
 use crate::errors::Failure;
 use crate::flags::StoreArgs;
 use crate::output;
 use crate::settings::Settings;
-use crate::station;
 use crate::store;
+use crate::stores;
 
 /// Show every key of a run in Redis, decoded; of a data folder, what its history folds to
 ///
@@ -43,7 +43,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
 }
 
 async fn in_redis(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let keys = station::overseer(settings).await?.inspect(args.run).await?;
+    let keys = stores::admin(settings).await?.inspect(args.run).await?;
     if keys.is_empty() {
         return Err(Failure::usage(format!("Redis has nothing of {}", args.run))
             .hint(format!("if it has ended: {}", settings.command(&format!("runs show {}", args.run)))));
@@ -54,7 +54,7 @@ async fn in_redis(args: &Args, settings: &Settings) -> Result<(), Failure> {
     keys.iter().try_for_each(show)
 }
 
-fn show(shown: &Shown) -> Result<(), Failure> {
+fn show(shown: &InspectedKey) -> Result<(), Failure> {
     let ttl = shown.ttl_ms.map_or(String::new(), |ttl| format!(", for another {ttl} ms"));
     output::line(&format!("{} ({}{ttl})", shown.key, shown.kind))?;
     fields(&shown.value)

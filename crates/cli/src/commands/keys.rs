@@ -8,9 +8,9 @@ use crate::errors::Failure;
 use crate::flags::StoreArgs;
 use crate::operation::OperationArgs;
 use crate::output;
-use crate::place::{self, MadeKey, Place};
 use crate::settings::Settings;
-use crate::station;
+use crate::stores;
+use crate::target::{self, MadeKey, Target};
 
 /// Say who may use the API
 ///
@@ -83,7 +83,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
 
 /// Where the keys are.
 enum Keys {
-    Served(Box<dyn Place>),
+    Served(Box<dyn Target>),
     /// In Postgres itself, past every server on it. The operation is that of the command's one change.
     Archive {
         keys: ApiKeys,
@@ -93,43 +93,43 @@ enum Keys {
 
 /// The server or the folder that any command would act on; Postgres itself, if that was named more expressly.
 async fn find(settings: &Settings, operation: Option<OperationId>) -> Result<Keys, Failure> {
-    let (server, postgres) = (place::rank(settings, "server"), place::rank(settings, "postgres.url"));
-    let served = settings.server.as_str() != place::NO_SERVER;
+    let (server, postgres) = (target::rank(settings, "server"), target::rank(settings, "postgres.url"));
+    let served = settings.server.as_str() != target::NO_SERVER;
     if served && server > 0 && server == postgres {
         let why = format!("both a Postgres and the server at {} are named", settings.server.as_str());
         return Err(Failure::usage(why).hint("--server none acts on Postgres itself"));
     }
     if (!served || postgres > server)
-        && let Some(keys) = station::keys(settings).await?
+        && let Some(keys) = stores::keys(settings).await?
     {
         return Ok(Keys::Archive { keys, operation: operation.unwrap_or_else(ids::operation_id) });
     }
-    let mut place = place::find(settings).await?;
+    let mut target = target::find(settings).await?;
     if let Some(operation) = operation {
-        place.repeat(operation);
+        target.repeat(operation);
     }
-    Ok(Keys::Served(place))
+    Ok(Keys::Served(target))
 }
 
 impl Keys {
     async fn all(&self) -> Result<Vec<ApiKeyView>, Failure> {
         match self {
-            Self::Served(place) => place.keys().await,
+            Self::Served(target) => target.keys().await,
             Self::Archive { keys, .. } => Ok(keys.all().await?.into_iter().map(Into::into).collect()),
         }
     }
 
     async fn create(&self, name: &str) -> Result<MadeKey, Failure> {
         match self {
-            Self::Served(place) => place.create_key(name).await,
-            Self::Archive { keys, operation } => place::create_key(keys, operation, name).await,
+            Self::Served(target) => target.create_key(name).await,
+            Self::Archive { keys, operation } => target::create_key(keys, operation, name).await,
         }
     }
 
     async fn revoke(&self, id: &str) -> Result<(), Failure> {
         match self {
-            Self::Served(place) => place.revoke_key(id).await,
-            Self::Archive { keys, operation } => place::revoke_key(keys, operation, id).await,
+            Self::Served(target) => target.revoke_key(id).await,
+            Self::Archive { keys, operation } => target::revoke_key(keys, operation, id).await,
         }
     }
 }

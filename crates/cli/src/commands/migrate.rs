@@ -6,7 +6,7 @@ use crate::errors::Failure;
 use crate::flags::StoreArgs;
 use crate::output;
 use crate::settings::Settings;
-use crate::station;
+use crate::stores;
 
 /// Bring the schema in Postgres up to date
 ///
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let Some(target) = station::postgres(settings)? else {
+    let Some(target) = stores::postgres(settings)? else {
         return Err(Failure::usage("there is no Postgres to migrate")
             .hint("name it with --postgres URL or SWITCHYARD_POSTGRES"));
     };

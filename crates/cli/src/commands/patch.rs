@@ -7,8 +7,8 @@ use crate::errors::Failure;
 use crate::input;
 use crate::operation::OperationArgs;
 use crate::output;
-use crate::place::{self, Patch, Place};
 use crate::settings::{self, Settings};
+use crate::target::{self, Patch, Target};
 
 /// Change the graph of a run that is under way
 #[derive(Debug, clap::Subcommand)]
@@ -119,22 +119,22 @@ async fn apply(args: ApplyArgs, settings: &Settings) -> Result<(), Failure> {
         reason: args.reason,
         dry_run: args.dry_run,
     };
-    let place = args.operation.find(settings).await?;
-    let report = place.patch(args.run, patch).await.map_err(|failure| failure.about(&args.ops_file))?;
-    tell(&report, args.run, args.json, &*place)
+    let target = args.operation.find(settings).await?;
+    let report = target.patch(args.run, patch).await.map_err(|failure| failure.about(&args.ops_file))?;
+    tell(&report, args.run, args.json, &*target)
 }
 
 async fn undo(args: UndoArgs, settings: &Settings) -> Result<(), Failure> {
-    let place = args.operation.find(settings).await?;
-    let report = place.undo_patch(args.run, &args.patch, &author(args.author), args.dry_run).await?;
-    tell(&report, args.run, args.json, &*place)
+    let target = args.operation.find(settings).await?;
+    let report = target.undo_patch(args.run, &args.patch, &author(args.author), args.dry_run).await?;
+    tell(&report, args.run, args.json, &*target)
 }
 
 fn author(given: Option<String>) -> String {
     given.unwrap_or_else(settings::user)
 }
 
-fn tell(report: &PatchReport, run: RunId, json: bool, place: &dyn Place) -> Result<(), Failure> {
+fn tell(report: &PatchReport, run: RunId, json: bool, target: &dyn Target) -> Result<(), Failure> {
     if json {
         output::json(report)?;
     } else {
@@ -143,7 +143,7 @@ fn tell(report: &PatchReport, run: RunId, json: bool, place: &dyn Place) -> Resu
     match &report.patch {
         Some(patch) => {
             output::tell(&format!("{patch} made version {} of the graph", report.version));
-            super::tell_carry_on(run, place);
+            super::tell_carry_on(run, target);
         }
         None => output::tell(&format!("dry run: it would make version {} of the graph", report.version)),
     }
@@ -151,7 +151,7 @@ fn tell(report: &PatchReport, run: RunId, json: bool, place: &dyn Place) -> Resu
 }
 
 async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
-    let patches = place::find(settings).await?.patches(args.run).await?;
+    let patches = target::find(settings).await?.patches(args.run).await?;
     if args.json {
         return Ok(output::json(&patches)?);
     }

@@ -6,8 +6,8 @@ use switchyard_api::QueueView;
 
 use crate::errors::Failure;
 use crate::output;
-use crate::place;
 use crate::settings::Settings;
+use crate::target;
 
 /// Show what waits for workers, by type and priority; see to dead letters
 #[derive(Debug, clap::Args)]
@@ -38,8 +38,8 @@ pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failu
 }
 
 async fn show(json: bool, settings: &Settings) -> Result<(), Failure> {
-    let place = place::find(settings).await?;
-    let view = place.queues().await?;
+    let target = target::find(settings).await?;
+    let view = target.queues().await?;
     if json {
         return Ok(output::json(&view)?);
     }
@@ -51,7 +51,7 @@ async fn show(json: bool, settings: &Settings) -> Result<(), Failure> {
     }
     if view.dead_letters > 0 {
         let letters = if view.dead_letters == 1 { "dead letter" } else { "dead letters" };
-        let list = place.command("queues dlq list");
+        let list = target.command("queues dlq list");
         output::hint(&format!("{} {letters}: {list}", view.dead_letters));
     }
     Ok(())

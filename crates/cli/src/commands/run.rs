@@ -15,8 +15,8 @@ use crate::errors::Failure;
 use crate::flags::WorkArgs;
 use crate::input::{self, InputArgs};
 use crate::output;
-use crate::place::{self, Opening, Place, Source, Wanted};
 use crate::settings::Settings;
+use crate::target::{self, Opening, Source, Target, Wanted};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,7 +76,7 @@ struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     deadline: Option<HumanDuration>,
 
-    /// How many nodes of the run may be in play at once
+    /// How many nodes of the run may be active at once
     #[arg(long, value_name = "N")]
     parallelism: Option<NonZeroU32>,
 }
@@ -103,9 +103,9 @@ pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failu
     let how = How { settings, json: args.json };
     match (&args.resume, &args.file) {
         (Some(Resume::All), _) => {
-            let mut place = place::find(settings).await?;
-            place.open(Opening { create: false }).await?;
-            drive::all_to_end(&mut *place, how).await
+            let mut target = target::find(settings).await?;
+            target.open(Opening { create: false }).await?;
+            drive::all_to_end(&mut *target, how).await
         }
         (Some(Resume::One(run)), _) => resume(*run, how).await,
         (None, Some(file)) => start(file, &args, how).await,
@@ -114,16 +114,16 @@ pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failu
 }
 
 async fn resume(run: RunId, how: How<'_>) -> Result<(), Failure> {
-    let mut place = place::find(how.settings).await?;
-    place.open(Opening { create: false }).await?;
-    let status = place.run(run, None).await?.status;
+    let mut target = target::find(how.settings).await?;
+    target.open(Opening { create: false }).await?;
+    let status = target.run(run, None).await?.status;
     if status == RunStatus::Paused {
         return Err(
-            Failure::refused(format!("{run} is paused")).hint(place.command(&format!("runs resume {run}")))
+            Failure::refused(format!("{run} is paused")).hint(target.command(&format!("runs resume {run}")))
         );
     }
-    drive::tell_others(place.taken_up().saturating_sub(usize::from(!status.is_terminal())));
-    drive::to_end(&mut *place, run, Since::Now, how).await
+    drive::tell_others(target.taken_up().saturating_sub(usize::from(!status.is_terminal())));
+    drive::to_end(&mut *target, run, Since::Now, how).await
 }
 
 async fn start(file: &str, args: &Args, how: How<'_>) -> Result<(), Failure> {
@@ -133,23 +133,23 @@ async fn start(file: &str, args: &Args, how: How<'_>) -> Result<(), Failure> {
     if let Some(program) = &program {
         check_input(program, &input)?;
     }
-    let mut place = place::find(how.settings).await?;
+    let mut target = target::find(how.settings).await?;
     let workflow = match program {
         Some(program) => Source::Program(Arc::new(program)),
-        None => registered(file, &*place).await?,
+        None => registered(file, &*target).await?,
     };
-    place.open(Opening { create: true }).await?;
-    drive::tell_others(place.taken_up());
+    target.open(Opening { create: true }).await?;
+    drive::tell_others(target.taken_up());
     let wanted = args.limits.apply(workflow, input);
-    let taken = place.submit(&wanted).await.map_err(|failure| failure.about("the input"))?;
+    let taken = target.submit(&wanted).await.map_err(|failure| failure.about("the input"))?;
     let run = taken.run;
     if taken.before {
         output::tell(&format!("the idempotency key was used before, for {run}"));
     }
     let since = if taken.before { Since::Now } else { Since::Event(1) };
     match args.detach {
-        true => drive::detach(&mut *place, run, how).await,
-        false => drive::to_end(&mut *place, run, since, how).await,
+        true => drive::detach(&mut *target, run, how).await,
+        false => drive::to_end(&mut *target, run, since, how).await,
     }
 }
 
@@ -158,15 +158,15 @@ fn is_file(file: &str) -> bool {
 }
 
 /// A workflow by its name, which must be there.
-async fn registered(name: &str, place: &dyn Place) -> Result<Source, Failure> {
+async fn registered(name: &str, target: &dyn Target) -> Result<Source, Failure> {
     let unknown = || {
         Failure::usage(format!("there is neither a file nor a registered workflow `{name}`"))
-            .hint(place.command("workflows list"))
+            .hint(target.command("workflows list"))
     };
-    match place.definition(name, None).await {
+    match target.definition(name, None).await {
         Ok(_) => Ok(Source::Named(name.to_owned())),
         // A server that does not answer says more than that.
-        Err(failure) if place.is_worked_at() && failure.is_store() => Err(failure),
+        Err(failure) if target.is_worked_at() && failure.is_store() => Err(failure),
         Err(_) => Err(unknown()),
     }
 }

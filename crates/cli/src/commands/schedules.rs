@@ -11,8 +11,8 @@ use crate::errors::Failure;
 use crate::input;
 use crate::operation::OperationArgs;
 use crate::output;
-use crate::place::{self, NewSchedule};
 use crate::settings::Settings;
+use crate::target::{self, NewSchedule};
 
 /// Start workflows by themselves, at times given as cron expressions
 ///
@@ -209,7 +209,7 @@ fn tell(schedule: &ScheduleView, json: bool) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
-    let schedules = place::find(settings).await?.schedules().await?;
+    let schedules = target::find(settings).await?.schedules().await?;
     if args.json {
         return Ok(output::json(&schedules)?);
     }
@@ -239,7 +239,7 @@ fn row(schedule: &ScheduleView) -> [String; 6] {
 }
 
 async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
-    let schedule = place::find(settings).await?.schedule(&args.name, args.next).await?;
+    let schedule = target::find(settings).await?.schedule(&args.name, args.next).await?;
     if args.json {
         return Ok(output::json(&schedule)?);
     }

@@ -4,7 +4,7 @@ use crate::errors::Failure;
 use crate::flags::{ServeArgs, StoreArgs, WorkArgs};
 use crate::serving::serve_until_stopped;
 use crate::settings::Settings;
-use crate::station::Part;
+use crate::stores::Role;
 
 /// Serve the API and work on runs, until Ctrl-C or SIGTERM
 ///
@@ -33,5 +33,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    serve_until_stopped(settings, Part::All, args.no_auth).await
+    serve_until_stopped(settings, Role::All, args.no_auth).await
 }

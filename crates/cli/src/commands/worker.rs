@@ -9,7 +9,7 @@ use crate::output;
 use crate::serving;
 use crate::settings::Settings;
 use crate::sidecar;
-use crate::station::{Part, Station};
+use crate::stores::{Role, Stores};
 
 /// Execute tasks of runs in a Redis that processes share, until Ctrl-C or SIGTERM
 ///
@@ -34,24 +34,24 @@ pub(crate) struct Args {
 
 pub(crate) async fn execute(settings: &Settings) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
-    let station = signals.unless_sent(Station::open(settings, Part::Working)).await?;
+    let stores = signals.unless_sent(Stores::open(settings, Role::Working)).await?;
     let health = match settings.metrics_listen {
         Some(listen) => Some(serving::bind(listen, "metrics.listen").await?),
         None => None,
     };
-    let _trouble = station.work();
+    let _trouble = stores.work();
     output::tell(&format!("switchyard {} works; Ctrl-C stops it", env!("CARGO_PKG_VERSION")));
     if let Some(listener) = health {
         let address = listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string());
         output::tell(&format!("  metrics http://{address}/metrics"));
-        let state = ServerState::new(station.engine().clone(), station.services().clone());
+        let state = ServerState::new(stores.engine().clone(), stores.services().clone());
         // It ends with the process: a worker that stops is still looked at.
         tokio::spawn(serve_health(listener, state, std::future::pending()));
     }
     signals.next().await;
     output::tell("stopping: tasks finish or are handed back");
     tokio::select! {
-        () = station.shut_down(settings.worker_grace) => {
+        () = stores.shut_down(settings.worker_grace) => {
             sidecar::tell_to_quit(settings).await;
             Ok(())
         }

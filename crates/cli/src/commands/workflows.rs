@@ -8,8 +8,8 @@ use crate::errors::Failure;
 use crate::input;
 use crate::operation::OperationArgs;
 use crate::output;
-use crate::place;
 use crate::settings::Settings;
+use crate::target;
 
 /// Give workflows names, so that `run NAME` and other workflows find them
 #[derive(Debug, clap::Subcommand)]
@@ -74,7 +74,7 @@ async fn register(args: &RegisterArgs, settings: &Settings) -> Result<(), Failur
 }
 
 async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
-    let records = place::find(settings).await?.workflows().await?;
+    let records = target::find(settings).await?.workflows().await?;
     if args.json {
         return Ok(output::json(&records)?);
     }
@@ -95,6 +95,6 @@ fn row(record: &WorkflowRecord) -> [String; 4] {
 }
 
 async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
-    let definition = place::find(settings).await?.definition(&args.name, args.version).await?;
+    let definition = target::find(settings).await?.definition(&args.name, args.version).await?;
     Ok(output::json_pretty(&definition)?)
 }

@@ -10,45 +10,45 @@ use super::signals::Signals;
 use super::{How, close, ending, interrupted, trouble, troubled};
 use crate::errors::{Exit, Failure};
 use crate::output;
-use crate::place::Place;
+use crate::target::Target;
 
 /// Works, or lets the server work, until every run has ended. With `json`, a document a line, in the order in which
 /// they end.
-pub(crate) async fn all_to_end(place: &mut dyn Place, how: How<'_>) -> Result<(), Failure> {
+pub(crate) async fn all_to_end(target: &mut dyn Target, how: How<'_>) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
-    let answer = follow(place, how, &mut signals).await;
-    close(place, signals).await;
+    let answer = follow(target, how, &mut signals).await;
+    close(target, signals).await;
     answer
 }
 
-async fn follow(place: &dyn Place, how: How<'_>, signals: &mut Signals) -> Result<(), Failure> {
-    let runs = unfinished(place).await?;
+async fn follow(target: &dyn Target, how: How<'_>, signals: &mut Signals) -> Result<(), Failure> {
+    let runs = unfinished(target).await?;
     if runs.is_empty() {
         output::tell("nothing to resume");
         return Ok(());
     }
-    let verb = if place.is_worked_at() { "following" } else { "took up" };
+    let verb = if target.is_worked_at() { "following" } else { "took up" };
     output::tell(&format!("{verb} {}", plural(runs.len())));
-    tell_approvals(place).await?;
-    let mut ends: FuturesUnordered<_> = runs.into_iter().map(|run| ended(place, run)).collect();
+    tell_approvals(target).await?;
+    let mut ends: FuturesUnordered<_> = runs.into_iter().map(|run| ended(target, run)).collect();
     let mut failed = 0;
-    let mut trouble_told = place.work();
-    let resume = how.resume(place, "all");
+    let mut trouble_told = target.work();
+    let resume = how.resume(target, "all");
     loop {
         tokio::select! {
             end = ends.next() => match end {
-                Some(run) => failed += usize::from(!tell_end(place, run?, how)?),
+                Some(run) => failed += usize::from(!tell_end(target, run?, how)?),
                 None => break,
             },
-            exit = signals.next() => return Err(stopped(place, exit, &resume)),
+            exit = signals.next() => return Err(stopped(target, exit, &resume)),
             why = troubled(trouble_told.as_mut()) => return Err(trouble(&why, &resume)),
         }
     }
     if failed > 0 { Err(Failure::refused(format!("{} did not succeed", plural(failed)))) } else { Ok(()) }
 }
 
-fn stopped(place: &dyn Place, exit: Exit, resume: &str) -> Failure {
-    if !place.is_worked_at() {
+fn stopped(target: &dyn Target, exit: Exit, resume: &str) -> Failure {
+    if !target.is_worked_at() {
         return interrupted(exit, resume);
     }
     output::tell("left: the runs go on in the server");
@@ -56,12 +56,12 @@ fn stopped(place: &dyn Place, exit: Exit, resume: &str) -> Failure {
 }
 
 /// Runs that are not paused.
-async fn unfinished(place: &dyn Place) -> Result<Vec<RunId>, Failure> {
+async fn unfinished(target: &dyn Target) -> Result<Vec<RunId>, Failure> {
     let mut runs = Vec::new();
-    for RunAt { run_id: run, status } in place.unfinished().await? {
+    for RunAt { run_id: run, status } in target.unfinished().await? {
         if status == RunStatus::Paused {
             output::tell(&format!("{run} is paused and left alone"));
-            output::hint(&place.command(&format!("runs resume {run}")));
+            output::hint(&target.command(&format!("runs resume {run}")));
         } else {
             runs.push(run);
         }
@@ -69,34 +69,34 @@ async fn unfinished(place: &dyn Place) -> Result<Vec<RunId>, Failure> {
     Ok(runs)
 }
 
-async fn tell_approvals(place: &dyn Place) -> Result<(), Failure> {
-    let waiting = place.approvals(None, false).await?.len();
+async fn tell_approvals(target: &dyn Target) -> Result<(), Failure> {
+    let waiting = target.approvals(None, false).await?.len();
     if waiting > 0 {
         output::tell(&format!("{waiting} approvals are waited for"));
-        let list = place.command("approvals list");
-        let first = if place.is_worked_at() { "" } else { "stop with Ctrl-C, then " };
+        let list = target.command("approvals list");
+        let first = if target.is_worked_at() { "" } else { "stop with Ctrl-C, then " };
         output::hint(&format!("{first}{list}"));
     }
     Ok(())
 }
 
-async fn ended(place: &dyn Place, run: RunId) -> Result<RunView, Failure> {
-    let view = place.run(run, None).await?;
+async fn ended(target: &dyn Target, run: RunId) -> Result<RunView, Failure> {
+    let view = target.run(run, None).await?;
     if view.status.is_terminal() {
         return Ok(view);
     }
-    let mut news = place.follow(run, view.last_seq).await?;
+    let mut news = target.follow(run, view.last_seq).await?;
     loop {
         let events = news.next().await?;
         if events.is_empty() || events.iter().any(switchyard_api::Event::is_end) {
-            return place.run(run, None).await;
+            return target.run(run, None).await;
         }
     }
 }
 
 /// Whether it succeeded.
-fn tell_end(place: &dyn Place, run: RunView, how: How<'_>) -> Result<bool, Failure> {
-    let verdict = ending::verdict(&run, place);
+fn tell_end(target: &dyn Target, run: RunView, how: How<'_>) -> Result<bool, Failure> {
+    let verdict = ending::verdict(&run, target);
     if how.json {
         ending::document_line(run)?;
     } else {

@@ -12,7 +12,7 @@ use switchyard_core::run::{NodeState, RunStatus};
 
 use crate::errors::Failure;
 use crate::output;
-use crate::place::Place;
+use crate::target::Target;
 
 /// The contract of `run --json`.
 #[derive(Serialize)]
@@ -25,8 +25,8 @@ struct Document<'a> {
 }
 
 /// Prints the output, or the document; a run that did not succeed is a failure of the command.
-pub(crate) fn show(view: RunView, json: bool, place: &dyn Place) -> Result<(), Failure> {
-    let verdict = verdict(&view, place);
+pub(crate) fn show(view: RunView, json: bool, target: &dyn Target) -> Result<(), Failure> {
+    let verdict = verdict(&view, target);
     tell_missing(&view);
     if json {
         document(view)?;
@@ -76,7 +76,7 @@ fn print(text: &RawValue) -> Result<(), Failure> {
     }
 }
 
-pub(super) fn verdict(view: &RunView, place: &dyn Place) -> Result<(), Failure> {
+pub(super) fn verdict(view: &RunView, target: &dyn Target) -> Result<(), Failure> {
     let run = view.run_id;
     let why = view.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
     match view.status {
@@ -86,6 +86,6 @@ pub(super) fn verdict(view: &RunView, place: &dyn Place) -> Result<(), Failure> 
         RunStatus::Succeeded => Ok(()),
         RunStatus::Cancelled => Err(Failure::refused(format!("{run} was cancelled{why}"))),
         status => Err(Failure::refused(format!("{run} {status}{why}"))
-            .hint(place.command(&format!("runs retry {run}")))),
+            .hint(target.command(&format!("runs retry {run}")))),
     }
 }

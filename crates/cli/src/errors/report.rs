@@ -61,8 +61,12 @@ impl miette::Diagnostic for Shown<'_> {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let place = self.diagnostic.position?;
+        let location = self.diagnostic.position?;
         self.source.as_ref()?;
-        Some(Box::new(std::iter::once(LabeledSpan::new(Some("here".to_owned()), place.offset, place.len))))
+        Some(Box::new(std::iter::once(LabeledSpan::new(
+            Some("here".to_owned()),
+            location.offset,
+            location.len,
+        ))))
     }
 }

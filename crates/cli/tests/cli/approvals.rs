@@ -1,6 +1,6 @@
 //! A person decides.
 
-use crate::harness::{Yard, assert_transcript};
+use crate::harness::{Sandbox, assert_transcript};
 
 const REVIEW: &str = "
 name: review
@@ -16,8 +16,8 @@ nodes:
 ";
 
 /// A run that was interrupted while it waited, and what it waited for.
-fn waiting(yard: &Yard) -> (String, String) {
-    let mut running = yard.spawn(&["run", "review.yaml"]);
+fn waiting(sandbox: &Sandbox) -> (String, String) {
+    let mut running = sandbox.spawn(&["run", "review.yaml"]);
     running.wait_for("waits for approval");
     running.wait_for("hint:");
     running.interrupt();
@@ -33,59 +33,59 @@ fn waiting(yard: &Yard) -> (String, String) {
         interrupted: nothing is lost, and it can be resumed
         hint: switchyard run --resume [RUN]
     "#);
-    let approvals = yard.json(&["approvals", "list", "--json"]);
+    let approvals = sandbox.json(&["approvals", "list", "--json"]);
     let approval = approvals[0]["approval"].as_str().unwrap().to_owned();
-    (yard.newest_run(), approval)
+    (sandbox.newest_run(), approval)
 }
 
 #[test]
 fn an_approved_run_goes_on() {
-    let yard = Yard::with(&[("review.yaml", REVIEW)]);
-    let (run, approval) = waiting(&yard);
-    assert_transcript!(yard.transcript(&["approvals", "list"]), @r#"
+    let sandbox = Sandbox::with(&[("review.yaml", REVIEW)]);
+    let (run, approval) = waiting(&sandbox);
+    assert_transcript!(sandbox.transcript(&["approvals", "list"]), @r#"
         exit 0
         --- stdout
         APPROVAL  RUN  NODE  STATUS  SINCE  APPROVER  PROMPT
         [APPROVAL]  [RUN]  review  pending  [TIME]  boss@example.com  pay 7?
         --- stderr
     "#);
-    assert_transcript!(yard.transcript(&["approvals", "approve", &approval, "--comment", "fine"]), @r#"
+    assert_transcript!(sandbox.transcript(&["approvals", "approve", &approval, "--comment", "fine"]), @r#"
         exit 0
         --- stdout
         --- stderr
         [RUN]: running
         hint: no worker runs now; carry it on with switchyard run --resume [RUN]
     "#);
-    assert_transcript!(yard.transcript(&["approvals", "approve", &approval]), @r#"
+    assert_transcript!(sandbox.transcript(&["approvals", "approve", &approval]), @r#"
         exit 1
         --- stdout
         --- stderr
         error: the approval was decided already, or its run no longer waits for it
     "#);
-    assert_eq!(yard.json(&["run", "--resume", &run]), serde_json::json!("paid"));
-    assert_transcript!(yard.transcript(&["approvals", "list"]), @r#"
+    assert_eq!(sandbox.json(&["run", "--resume", &run]), serde_json::json!("paid"));
+    assert_transcript!(sandbox.transcript(&["approvals", "list"]), @r#"
         exit 0
         --- stdout
         --- stderr
         no approvals
     "#);
-    let all = yard.json(&["approvals", "list", "--all", "--run", &run, "--json"]);
+    let all = sandbox.json(&["approvals", "list", "--all", "--run", &run, "--json"]);
     let decided = (&all[0]["status"], &all[0]["decided_by"], &all[0]["comment"]);
     assert_eq!(decided, (&"approved".into(), &"ada".into(), &"fine".into()));
 }
 
 #[test]
 fn a_rejected_run_fails() {
-    let yard = Yard::with(&[("review.yaml", REVIEW)]);
-    let (run, approval) = waiting(&yard);
+    let sandbox = Sandbox::with(&[("review.yaml", REVIEW)]);
+    let (run, approval) = waiting(&sandbox);
     assert_transcript!(
-        yard.transcript(&["approvals", "reject", &approval, "--by", "boss", "--comment", "too much"]), @r#"
+        sandbox.transcript(&["approvals", "reject", &approval, "--by", "boss", "--comment", "too much"]), @r#"
         exit 0
         --- stdout
         --- stderr
         [RUN]: failed
     "#);
-    let failed = yard.transcript(&["run", "--resume", &run]);
+    let failed = sandbox.transcript(&["run", "--resume", &run]);
     assert_transcript!(failed, @r#"
         exit 1
         --- stdout
@@ -98,8 +98,8 @@ fn a_rejected_run_fails() {
 #[test]
 fn an_approval_of_a_child_is_told_too() {
     let parent = "name: parent\nnodes: {child: {type: workflow, file: review.yaml}}";
-    let yard = Yard::with(&[("review.yaml", REVIEW), ("parent.yaml", parent)]);
-    let mut running = yard.spawn(&["run", "parent.yaml"]);
+    let sandbox = Sandbox::with(&[("review.yaml", REVIEW), ("parent.yaml", parent)]);
+    let mut running = sandbox.spawn(&["run", "parent.yaml"]);
     let line = running.wait_for("waits for approval");
     assert_transcript!(line, @r#"review of [RUN] waits for approval [APPROVAL] by boss@example.com: pay 7?"#);
     running.interrupt();
@@ -108,10 +108,10 @@ fn an_approval_of_a_child_is_told_too() {
 
 #[test]
 fn ids_are_checked() {
-    let yard = Yard::with(&[("review.yaml", REVIEW)]);
-    waiting(&yard);
-    assert_eq!(yard.output(&["approvals", "approve", "nonsense"]).status.code(), Some(2));
-    assert_transcript!(yard.transcript(&["approvals", "approve", "appr_0000000000000000"]), @r#"
+    let sandbox = Sandbox::with(&[("review.yaml", REVIEW)]);
+    waiting(&sandbox);
+    assert_eq!(sandbox.output(&["approvals", "approve", "nonsense"]).status.code(), Some(2));
+    assert_transcript!(sandbox.transcript(&["approvals", "approve", "appr_0000000000000000"]), @r#"
         exit 2
         --- stdout
         --- stderr

@@ -1,6 +1,6 @@
 //! The same commands on a folder and through a server that works on it: the same data, words and exit codes.
 
-use crate::harness::{GATE, HELLO, Yard, assert_transcript, transcript};
+use crate::harness::{GATE, HELLO, Sandbox, assert_transcript, transcript};
 
 const REVIEW: &str = "
 name: review
@@ -19,7 +19,7 @@ nodes:
 const OPS: &str = "- {op: add_node, id: extra, node: {type: transform, value: 3}}\n";
 
 /// Tells a story on a folder, and on the same kind of folder through a server.
-fn both_ways(story: impl Fn(&Yard)) {
+fn both_ways(story: impl Fn(&Sandbox)) {
     let files = [
         ("hello.yaml", HELLO),
         ("gate.yaml", GATE),
@@ -27,50 +27,50 @@ fn both_ways(story: impl Fn(&Yard)) {
         ("fails.yaml", FAILS),
         ("ops.yaml", OPS),
     ];
-    story(&Yard::with(&files));
-    let yard = Yard::with(&files);
-    let up = yard.up();
-    story(&yard);
+    story(&Sandbox::with(&files));
+    let sandbox = Sandbox::with(&files);
+    let up = sandbox.up();
+    story(&sandbox);
     up.interrupt();
     assert_eq!(up.ends().0, Some(0));
 }
 
 /// Without hints: what to do next is another thing where a server is at work.
-fn said(yard: &Yard, args: &[&str]) -> String {
-    let whole = transcript(&yard.output(args));
+fn said(sandbox: &Sandbox, args: &[&str]) -> String {
+    let whole = transcript(&sandbox.output(args));
     whole.lines().filter(|line| !line.starts_with("hint: ")).map(|line| format!("{line}\n")).collect()
 }
 
 /// Without stderr: how far a run is when it is looked at is another thing as well.
-fn data(yard: &Yard, args: &[&str]) -> String {
-    let whole = transcript(&yard.output(args));
+fn data(sandbox: &Sandbox, args: &[&str]) -> String {
+    let whole = transcript(&sandbox.output(args));
     whole.split("--- stderr").next().unwrap().to_owned()
 }
 
 /// A run of this workflow that waits, and that no command watches any more.
-fn waiting(yard: &Yard, args: &[&str], for_what: &str) -> String {
-    let mut running = yard.spawn(args);
+fn waiting(sandbox: &Sandbox, args: &[&str], for_what: &str) -> String {
+    let mut running = sandbox.spawn(args);
     running.wait_for(for_what);
     running.interrupt();
     assert_eq!(running.ends().0, Some(130));
-    yard.newest_run()
+    sandbox.newest_run()
 }
 
 /// The first key closes the server, so that the rest of the story is told with it.
 #[test]
 fn keys() {
-    both_ways(|yard| {
-        assert_transcript!(said(yard, &["keys", "create", " "]), @r#"
+    both_ways(|sandbox| {
+        assert_transcript!(said(sandbox, &["keys", "create", " "]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: the name is empty or not printable
         "#);
-        let made = yard.json(&["keys", "create", "ci", "--json"]);
+        let made = sandbox.json(&["keys", "create", "ci", "--json"]);
         let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
         assert!(key.starts_with(&format!("swk_{id}_")) && key.len() == 4 + 16 + 1 + 64, "{key}");
         let with_key = |args: &[&str]| {
-            let mut command = yard.command(args);
+            let mut command = sandbox.command(args);
             command.env("SWITCHYARD_API_KEY", key);
             transcript(&command.output().unwrap()).replace(id, "[KEY]")
         };
@@ -99,8 +99,8 @@ fn keys() {
 
 #[test]
 fn runs() {
-    both_ways(|yard| {
-        assert_transcript!(said(yard, &["run", "hello.yaml", "-i", "name=Ada"]), @r#"
+    both_ways(|sandbox| {
+        assert_transcript!(said(sandbox, &["run", "hello.yaml", "-i", "name=Ada"]), @r#"
         exit 0
         --- stdout
         {"greeting":"Hello, Ada!"}
@@ -111,15 +111,15 @@ fn runs() {
         repeat started
         repeat succeeded ([TOOK])
         "#);
-        let run = yard.newest_run();
-        assert_transcript!(said(yard, &["runs", "list"]), @r#"
+        let run = sandbox.newest_run();
+        assert_transcript!(said(sandbox, &["runs", "list"]), @r#"
         exit 0
         --- stdout
         RUN  WORKFLOW  STATUS  ACCEPTED  TOOK  ERROR
         [RUN]  hello  succeeded  [TIME]  [TOOK]
         --- stderr
         "#);
-        assert_transcript!(said(yard, &["runs", "show", &run]), @r#"
+        assert_transcript!(said(sandbox, &["runs", "show", &run]), @r#"
         exit 0
         --- stdout
         run  [RUN]
@@ -137,14 +137,14 @@ fn runs() {
         output: {"greeting":"Hello, Ada!"}
         --- stderr
         "#);
-        assert_transcript!(said(yard, &["runs", "events", &run, "--after", "6"]), @r#"
+        assert_transcript!(said(sandbox, &["runs", "events", &run, "--after", "6"]), @r#"
         exit 0
         --- stdout
             7  [TIME]  node_succeeded  {"node":"/output","output":{"greeting":"Hello, Ada!"}}
             8  [TIME]  run_ended  {"status":"succeeded","output":{"greeting":"Hello, Ada!"},"error":null}
         --- stderr
         "#);
-        assert_transcript!(said(yard, &["runs", "watch", &run]), @r#"
+        assert_transcript!(said(sandbox, &["runs", "watch", &run]), @r#"
         exit 0
         --- stdout
         {"greeting":"Hello, Ada!"}
@@ -154,51 +154,52 @@ fn runs() {
         repeat started
         repeat succeeded ([TOOK])
         "#);
-        let then = yard.json(&["runs", "show", &run, "--at", "2", "--json"]);
+        let then = sandbox.json(&["runs", "show", &run, "--at", "2", "--json"]);
         assert_eq!(then["nodes"]["greet"]["status"], "running");
-        let document = yard.json(&["run", "hello.yaml", "-i", "name=Bo", "--json", "--idempotency-key", "k"]);
-        let again = yard.json(&["run", "hello.yaml", "-i", "name=Bo", "--json", "--idempotency-key", "k"]);
+        let document =
+            sandbox.json(&["run", "hello.yaml", "-i", "name=Bo", "--json", "--idempotency-key", "k"]);
+        let again = sandbox.json(&["run", "hello.yaml", "-i", "name=Bo", "--json", "--idempotency-key", "k"]);
         assert_eq!((&document["run_id"], &document["status"]), (&again["run_id"], &"succeeded".into()));
     });
 }
 
 #[test]
 fn refusals() {
-    both_ways(|yard| {
-        yard.output(&["run", "hello.yaml", "-i", "name=Ada"]);
-        let run = yard.newest_run();
-        assert_transcript!(said(yard, &["run", "hello.yaml", "-i", "name=5"]), @r#"
+    both_ways(|sandbox| {
+        sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);
+        let run = sandbox.newest_run();
+        assert_transcript!(said(sandbox, &["run", "hello.yaml", "-i", "name=5"]), @r#"
         exit 2
         --- stdout
         --- stderr
         input.name: expected string, found a number
         error: the input is not valid: 1 problem
         "#);
-        assert_transcript!(said(yard, &["run", "nobody"]), @r#"
+        assert_transcript!(said(sandbox, &["run", "nobody"]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: there is neither a file nor a registered workflow `nobody`
         "#);
-        assert_transcript!(said(yard, &["runs", "show", "run_00000000000000000000000000"]), @r#"
+        assert_transcript!(said(sandbox, &["runs", "show", "run_00000000000000000000000000"]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: there is no run [RUN]
         "#);
-        assert_transcript!(said(yard, &["runs", "cancel", &run]), @r#"
+        assert_transcript!(said(sandbox, &["runs", "cancel", &run]), @r#"
         exit 1
         --- stdout
         --- stderr
         error: a run that is succeeded cannot be cancelled
         "#);
-        assert_transcript!(said(yard, &["approvals", "approve", "appr_0"]), @r#"
+        assert_transcript!(said(sandbox, &["approvals", "approve", "appr_0"]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: there is no approval `appr_0`
         "#);
-        assert_transcript!(said(yard, &["run", "fails.yaml"]), @r#"
+        assert_transcript!(said(sandbox, &["run", "fails.yaml"]), @r#"
         exit 1
         --- stdout
         --- stderr
@@ -214,56 +215,56 @@ fn refusals() {
 
 #[test]
 fn the_course_of_a_run() {
-    both_ways(|yard| {
-        let run = waiting(yard, &["run", "gate.yaml"], "waits for signal");
-        assert_transcript!(said(yard, &["runs", "pause", &run, "--json"]), @r#"
+    both_ways(|sandbox| {
+        let run = waiting(sandbox, &["run", "gate.yaml"], "waits for signal");
+        assert_transcript!(said(sandbox, &["runs", "pause", &run, "--json"]), @r#"
         exit 0
         --- stdout
         {"run_id":"[RUN]","status":"paused"}
         --- stderr
         [RUN]: paused
         "#);
-        assert_transcript!(said(yard, &["runs", "resume", &run]), @r#"
+        assert_transcript!(said(sandbox, &["runs", "resume", &run]), @r#"
         exit 0
         --- stdout
         --- stderr
         [RUN]: running
         "#);
-        assert_transcript!(said(yard, &["patch", "apply", &run, "ops.yaml", "--reason", "more"]), @r#"
+        assert_transcript!(said(sandbox, &["patch", "apply", &run, "ops.yaml", "--reason", "more"]), @r#"
         exit 0
         --- stdout
         + node extra
         --- stderr
         [PATCH] made version 2 of the graph
         "#);
-        assert_transcript!(said(yard, &["patch", "list", &run]), @r#"
+        assert_transcript!(said(sandbox, &["patch", "list", &run]), @r#"
         exit 0
         --- stdout
         PATCH  VERSION  AUTHOR  REASON  UNDONE  CHANGES
         [PATCH]  2  ada  more  no  + node extra
         --- stderr
         "#);
-        assert_eq!(yard.json(&["patch", "list", &run, "--json"])[0]["ops"][0]["id"], "extra");
-        let signalled = yard.json(&["runs", "signal", &run, "go", "--payload", "5", "--json"]);
+        assert_eq!(sandbox.json(&["patch", "list", &run, "--json"])[0]["ops"][0]["id"], "extra");
+        let signalled = sandbox.json(&["runs", "signal", &run, "go", "--payload", "5", "--json"]);
         assert_eq!(signalled["run_id"], run);
-        assert_transcript!(data(yard, &["run", "--resume", &run]), @r#"
+        assert_transcript!(data(sandbox, &["run", "--resume", &run]), @r#"
         exit 0
         --- stdout
         {"after":{"went":5},"extra":3}
         "#);
-        let cancelled = waiting(yard, &["run", "gate.yaml"], "waits for signal");
-        assert_transcript!(said(yard, &["runs", "cancel", &cancelled, "--reason", "enough"]), @r#"
+        let cancelled = waiting(sandbox, &["run", "gate.yaml"], "waits for signal");
+        assert_transcript!(said(sandbox, &["runs", "cancel", &cancelled, "--reason", "enough"]), @r#"
         exit 0
         --- stdout
         --- stderr
         [RUN]: cancelled
         "#);
-        assert_transcript!(data(yard, &["runs", "retry", &cancelled, "--detach"]), @r#"
+        assert_transcript!(data(sandbox, &["runs", "retry", &cancelled, "--detach"]), @r#"
         exit 0
         --- stdout
         [RUN]
         "#);
-        assert_transcript!(data(yard, &["runs", "fork", &cancelled, "--from", "gate", "--detach"]), @r#"
+        assert_transcript!(data(sandbox, &["runs", "fork", &cancelled, "--from", "gate", "--detach"]), @r#"
         exit 0
         --- stdout
         [RUN]
@@ -273,21 +274,21 @@ fn the_course_of_a_run() {
 
 #[test]
 fn approvals() {
-    both_ways(|yard| {
-        let run = waiting(yard, &["run", "review.yaml", "-i", "amount=7"], "waits for approval");
-        assert_transcript!(said(yard, &["approvals", "list"]), @r#"
+    both_ways(|sandbox| {
+        let run = waiting(sandbox, &["run", "review.yaml", "-i", "amount=7"], "waits for approval");
+        assert_transcript!(said(sandbox, &["approvals", "list"]), @r#"
         exit 0
         --- stdout
         APPROVAL  RUN  NODE  STATUS  SINCE  APPROVER  PROMPT
         [APPROVAL]  [RUN]  review  pending  [TIME]  boss  pay 7?
         --- stderr
         "#);
-        let listed = yard.json(&["approvals", "list", "--json"]);
+        let listed = sandbox.json(&["approvals", "list", "--json"]);
         assert!(listed[0].get("payload").is_none(), "a list carries no payloads: {listed}");
         let approval = listed[0]["approval"].as_str().unwrap().to_owned();
-        let shown = yard.json(&["approvals", "show", &approval, "--json"]);
+        let shown = sandbox.json(&["approvals", "show", &approval, "--json"]);
         assert_eq!(shown["payload"], serde_json::json!({ "amount": 7 }));
-        assert_transcript!(said(yard, &["approvals", "show", &approval]), @r#"
+        assert_transcript!(said(sandbox, &["approvals", "show", &approval]), @r#"
         exit 0
         --- stdout
         APPROVAL  RUN  NODE  STATUS  SINCE  APPROVER  PROMPT
@@ -297,14 +298,14 @@ fn approvals() {
         }
         --- stderr
         "#);
-        let decided = yard.json(&["approvals", "approve", &approval, "--comment", "fine", "--json"]);
+        let decided = sandbox.json(&["approvals", "approve", &approval, "--comment", "fine", "--json"]);
         assert_eq!(decided["run_id"], run);
-        assert_transcript!(data(yard, &["run", "--resume", &run]), @r#"
+        assert_transcript!(data(sandbox, &["run", "--resume", &run]), @r#"
         exit 0
         --- stdout
         "fine"
         "#);
-        assert_transcript!(said(yard, &["approvals", "reject", &approval]), @r#"
+        assert_transcript!(said(sandbox, &["approvals", "reject", &approval]), @r#"
         exit 1
         --- stdout
         --- stderr
@@ -315,28 +316,28 @@ fn approvals() {
 
 #[test]
 fn workflows_and_schedules() {
-    both_ways(|yard| {
-        assert_transcript!(said(yard, &["workflows", "register", "hello.yaml"]), @r#"
+    both_ways(|sandbox| {
+        assert_transcript!(said(sandbox, &["workflows", "register", "hello.yaml"]), @r#"
         exit 0
         --- stdout
         hello version 1
         --- stderr
         "#);
-        assert_transcript!(said(yard, &["workflows", "list"]), @r#"
+        assert_transcript!(said(sandbox, &["workflows", "list"]), @r#"
         exit 0
         --- stdout
         WORKFLOW  VERSION  REGISTERED  DEFINITION
         hello  1  [TIME]  [HASH]
         --- stderr
         "#);
-        assert_eq!(yard.json(&["workflows", "show", "hello"])["name"], "hello");
-        assert_transcript!(said(yard, &["workflows", "show", "nobody"]), @r#"
+        assert_eq!(sandbox.json(&["workflows", "show", "hello"])["name"], "hello");
+        assert_transcript!(said(sandbox, &["workflows", "show", "nobody"]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: there is no workflow `nobody`
         "#);
-        assert_transcript!(data(yard, &["run", "hello", "-i", "name=Ada"]), @r#"
+        assert_transcript!(data(sandbox, &["run", "hello", "-i", "name=Ada"]), @r#"
         exit 0
         --- stdout
         {"greeting":"Hello, Ada!"}
@@ -351,47 +352,47 @@ fn workflows_and_schedules() {
             "--input",
             r#"{"name": "Ada"}"#,
         ];
-        assert_transcript!(said(yard, &create), @r#"
+        assert_transcript!(said(sandbox, &create), @r#"
         exit 0
         --- stdout
         --- stderr
         morning: next at [TIME]
         "#);
-        assert_transcript!(said(yard, &["schedules", "pause", "morning"]), @r#"
+        assert_transcript!(said(sandbox, &["schedules", "pause", "morning"]), @r#"
         exit 0
         --- stdout
         --- stderr
         morning: paused
         "#);
-        assert_transcript!(said(yard, &["schedules", "list"]), @r#"
+        assert_transcript!(said(sandbox, &["schedules", "list"]), @r#"
         exit 0
         --- stdout
         SCHEDULE  WORKFLOW  CRON  TIME ZONE  NEXT  LAST RUN
         morning  hello  30 9 * * *  UTC  paused  -
         --- stderr
         "#);
-        assert_eq!(yard.json(&["schedules", "resume", "morning", "--json"])["input"]["name"], "Ada");
+        assert_eq!(sandbox.json(&["schedules", "resume", "morning", "--json"])["input"]["name"], "Ada");
         assert_eq!(
-            yard.json(&["schedules", "show", "morning", "--next", "3", "--json"])["upcoming"]
+            sandbox.json(&["schedules", "show", "morning", "--next", "3", "--json"])["upcoming"]
                 .as_array()
                 .unwrap()
                 .len(),
             3
         );
         let span = ["--from", "2026-01-01T00:00:00Z", "--until", "2026-01-02T00:00:00Z"];
-        assert_transcript!(said(yard, &[&["schedules", "backfill", "morning"][..], &span].concat()), @r#"
+        assert_transcript!(said(sandbox, &[&["schedules", "backfill", "morning"][..], &span].concat()), @r#"
         exit 0
         --- stdout
         [TIME] [RUN] started
         --- stderr
         "#);
-        assert_transcript!(said(yard, &["schedules", "remove", "morning"]), @r#"
+        assert_transcript!(said(sandbox, &["schedules", "remove", "morning"]), @r#"
         exit 0
         --- stdout
         --- stderr
         morning: removed
         "#);
-        assert_transcript!(said(yard, &["schedules", "show", "morning"]), @r#"
+        assert_transcript!(said(sandbox, &["schedules", "show", "morning"]), @r#"
         exit 2
         --- stdout
         --- stderr

@@ -3,7 +3,7 @@
 use switchyard_checkpoints::{Checkpoints, Put, PutWrites, keys};
 use switchyard_test_servers::redis::Redis;
 
-use crate::harness::{Yard, assert_transcript};
+use crate::harness::{Sandbox, assert_transcript};
 
 /// `{"step": 1, "source": "loop"}` as LangGraph's serializer writes it, with another step.
 fn metadata(step: u8) -> Vec<u8> {
@@ -35,8 +35,8 @@ async fn filled(redis: &Redis) -> Checkpoints {
 async fn checkpoints_are_listed_shown_and_exported() {
     let redis = Redis::start();
     filled(&redis).await;
-    let yard = Yard::new();
-    let run = |words: &[&str]| yard.transcript(&[words, &["--redis", &redis.url()]].concat());
+    let sandbox = Sandbox::new();
+    let run = |words: &[&str]| sandbox.transcript(&[words, &["--redis", &redis.url()]].concat());
     assert_transcript!(run(&["checkpoints", "list"]), @r#"
         exit 0
         --- stdout
@@ -117,8 +117,8 @@ async fn checkpoints_are_listed_shown_and_exported() {
 async fn checkpoints_are_purged() {
     let redis = Redis::start();
     let store = filled(&redis).await;
-    let yard = Yard::new();
-    let run = |words: &[&str]| yard.transcript(&[words, &["--redis", &redis.url()]].concat());
+    let sandbox = Sandbox::new();
+    let run = |words: &[&str]| sandbox.transcript(&[words, &["--redis", &redis.url()]].concat());
     assert_transcript!(run(&["checkpoints", "purge"]), @r#"
         exit 2
         --- stdout
@@ -168,8 +168,8 @@ async fn figures_are_shown() {
     let redis = Redis::start();
     let store = filled(&redis).await;
     store.set_ttl("ada", switchyard_checkpoints::Ttl::Own { ttl_ms: 3_600_000 }).await.unwrap();
-    let yard = Yard::new();
-    let stats = yard.json(&["checkpoints", "stats", "--json", "--redis", &redis.url()]);
+    let sandbox = Sandbox::new();
+    let stats = sandbox.json(&["checkpoints", "stats", "--json", "--redis", &redis.url()]);
     assert_eq!(stats["threads"], 2);
     assert_eq!(stats["checkpoints"], 4);
     assert_eq!(stats["values"], 4);
@@ -177,21 +177,21 @@ async fn figures_are_shown() {
     assert_eq!((&stats["threads_with_ttl"], &stats["threads_without_ttl"]), (&1.into(), &1.into()));
     assert_eq!(stats["threads_with_uneven_ttl"], 0);
     assert_eq!(stats["largest_thread"], "ada");
-    let shown = yard.transcript(&["checkpoints", "stats", "--redis", &redis.url()]);
+    let shown = sandbox.transcript(&["checkpoints", "stats", "--redis", &redis.url()]);
     assert!(shown.contains("checkpoints     4"), "{shown}");
 }
 
 #[test]
 fn nobody_there_is_said_with_where() {
-    let yard = Yard::new();
-    assert_transcript!(yard.transcript(&["checkpoints", "stats", "--redis", "redis://:secret@127.0.0.1:1"]), @r#"
+    let sandbox = Sandbox::new();
+    assert_transcript!(sandbox.transcript(&["checkpoints", "stats", "--redis", "redis://:secret@127.0.0.1:1"]), @r#"
         exit 3
         --- stdout
         --- stderr
         error: redis at redis://127.0.0.1:1 cannot be reached: Connection refused (os error 111)
         hint: say where Redis is with --redis URL or REDIS_URL
     "#);
-    assert_transcript!(yard.transcript(&["checkpoints", "stats", "--redis", "127.0.0.1"]), @r#"
+    assert_transcript!(sandbox.transcript(&["checkpoints", "stats", "--redis", "127.0.0.1"]), @r#"
         exit 2
         --- stdout
         --- stderr

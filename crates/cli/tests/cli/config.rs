@@ -1,14 +1,14 @@
 //! Settings: where they come from, how they are shown, and what is refused.
 
-use crate::harness::{HELLO, Yard, assert_transcript, transcript};
+use crate::harness::{HELLO, Sandbox, assert_transcript, transcript};
 
 #[test]
 fn every_value_is_shown_with_where_it_came_from() {
-    let yard = Yard::with(&[(
+    let sandbox = Sandbox::with(&[(
         "switchyard.toml",
         "server = \"http://127.0.0.1:9\"\n\n[worker]\nslots = 4\ngrace = \"90s\"\n",
     )]);
-    let mut command = yard.command(&["config", "--log-format", "json", "-v"]);
+    let mut command = sandbox.command(&["config", "--log-format", "json", "-v"]);
     command.env_remove("SWITCHYARD_SERVER");
     command.env("SWITCHYARD_SLOTS", "8").env("SWITCHYARD_API_KEY", "hush").env("SWITCHYARD_LISTEN", "");
     assert_transcript!(transcript(&command.output().unwrap()), @r#"
@@ -71,8 +71,8 @@ fn every_value_is_shown_with_where_it_came_from() {
 
 #[test]
 fn it_is_data_too() {
-    let yard = Yard::with(&[("yard.toml", "api_key = \"hush\"\n")]);
-    let shown = yard.json(&["config", "--json", "--config", "yard.toml", "--data", "elsewhere"]);
+    let sandbox = Sandbox::with(&[("yard.toml", "api_key = \"hush\"\n")]);
+    let shown = sandbox.json(&["config", "--json", "--config", "yard.toml", "--data", "elsewhere"]);
     assert_eq!(shown["file"], "yard.toml");
     let settings = shown["settings"].as_array().unwrap();
     let by_key = |key: &str| settings.iter().find(|setting| setting["key"] == key).unwrap();
@@ -88,11 +88,11 @@ fn it_is_data_too() {
 
 #[test]
 fn mistakes_in_the_file_are_pointed_at() {
-    let yard = Yard::with(&[(
+    let sandbox = Sandbox::with(&[(
         "switchyard.toml",
         "dta = \"x\"\nslots = 3\nworker = 5\nlisten = [1]\n[log]\nformat = \"xml\"\nfilters = \"info\"\n",
     )]);
-    assert_transcript!(yard.transcript(&["config"]), @r#"
+    assert_transcript!(sandbox.transcript(&["config"]), @r#"
         exit 2
         --- stdout
         --- stderr
@@ -110,8 +110,8 @@ fn mistakes_in_the_file_are_pointed_at() {
           hint: did you mean `log.filter`?
         error: switchyard.toml is not valid: 6 problems
     "#);
-    yard.file("switchyard.toml", "[worker]\nslots = 100000\ngrace = 5\n");
-    assert_transcript!(yard.transcript(&["run", "hello.yaml"]), @r#"
+    sandbox.file("switchyard.toml", "[worker]\nslots = 100000\ngrace = 5\n");
+    assert_transcript!(sandbox.transcript(&["run", "hello.yaml"]), @r#"
         exit 2
         --- stdout
         --- stderr
@@ -121,15 +121,15 @@ fn mistakes_in_the_file_are_pointed_at() {
           hint: add a unit: `5s` or `5ms`
         error: switchyard.toml is not valid: 2 problems
     "#);
-    yard.file("switchyard.toml", "data = \"a\"\ndata = \"b\"\n");
-    assert_transcript!(yard.transcript(&["runs", "list"]), @r#"
+    sandbox.file("switchyard.toml", "data = \"a\"\ndata = \"b\"\n");
+    assert_transcript!(sandbox.transcript(&["runs", "list"]), @r#"
         exit 2
         --- stdout
         --- stderr
         switchyard.toml:2:1: duplicate key
         error: switchyard.toml is not valid: 1 problem
     "#);
-    assert_transcript!(yard.transcript(&["config", "--config", "elsewhere.toml"]), @r#"
+    assert_transcript!(sandbox.transcript(&["config", "--config", "elsewhere.toml"]), @r#"
         exit 2
         --- stdout
         --- stderr
@@ -140,9 +140,10 @@ fn mistakes_in_the_file_are_pointed_at() {
 
 #[test]
 fn bad_values_say_what_was_expected() {
-    let yard = Yard::new();
-    let with =
-        |name: &str, value: &str| transcript(&yard.command(&["config"]).env(name, value).output().unwrap());
+    let sandbox = Sandbox::new();
+    let with = |name: &str, value: &str| {
+        transcript(&sandbox.command(&["config"]).env(name, value).output().unwrap())
+    };
     assert_transcript!(with("SWITCHYARD_SLOTS", "many"), @r#"
         exit 2
         --- stdout
@@ -157,7 +158,7 @@ fn bad_values_say_what_was_expected() {
         error: SWITCHYARD_WORKER_GRACE: `2h` is out of bounds
         hint: expected a duration such as `500ms`, `30s` or `1h30m`, at most 1h
     "#);
-    assert_transcript!(yard.transcript(&["up", "--listen", "here"]), @r#"
+    assert_transcript!(sandbox.transcript(&["up", "--listen", "here"]), @r#"
         exit 2
         --- stdout
         --- stderr
@@ -169,8 +170,8 @@ fn bad_values_say_what_was_expected() {
 
 #[test]
 fn unknown_names_in_the_environment_are_warned_about() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    let mut command = yard.command(&["validate", "hello.yaml"]);
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    let mut command = sandbox.command(&["validate", "hello.yaml"]);
     // What a `command` node sets is not a mistake.
     command.env("SWITCHYARD_DTA", "x").env("SWITCHYARD_RUN_ID", "run_1");
     assert_transcript!(transcript(&command.output().unwrap()), @r#"
@@ -185,8 +186,8 @@ fn unknown_names_in_the_environment_are_warned_about() {
 
 #[test]
 fn settings_are_what_commands_go_by() {
-    let yard = Yard::with(&[("hello.yaml", HELLO), ("switchyard.toml", "data = \"kept\"\n")]);
-    assert!(yard.output(&["run", "hello.yaml", "-i", "name=Ada"]).status.success());
-    assert!(yard.path().join("kept/switchyard.db").exists());
-    assert!(!yard.path().join("switchyard-data").exists());
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO), ("switchyard.toml", "data = \"kept\"\n")]);
+    assert!(sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]).status.success());
+    assert!(sandbox.path().join("kept/switchyard.db").exists());
+    assert!(!sandbox.path().join("switchyard-data").exists());
 }

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use rustix::process::Signal;
 use switchyard_test_servers::redis::Redis;
 
-use crate::harness::{Running, Yard, assert_transcript};
+use crate::harness::{Running, Sandbox, assert_transcript};
 
 const SLOW: &str = r#"
 name: slow
@@ -22,19 +22,19 @@ fn silent_server() -> (TcpListener, String) {
 }
 
 struct Shared {
-    yard: Yard,
+    sandbox: Sandbox,
     redis: Redis,
 }
 
 impl Shared {
     fn start() -> Self {
-        Self { yard: Yard::with(&[("slow.yaml", SLOW)]), redis: Redis::start() }
+        Self { sandbox: Sandbox::with(&[("slow.yaml", SLOW)]), redis: Redis::start() }
     }
 
     fn up(&self, environment: &[(&str, &str)]) -> (Running, String) {
         let url = self.redis.url();
         let args = ["up", "-v", "--listen", "127.0.0.1:0", "--redis", &url];
-        let mut up = self.yard.spawn_with(&args, environment);
+        let mut up = self.sandbox.spawn_with(&args, environment);
         let line = up.wait_for("http://");
         let address = line.split_once("http://").unwrap().1.split('/').next().unwrap();
         (up, format!("http://{address}"))
@@ -43,7 +43,7 @@ impl Shared {
     fn consumers(&self, more: &[&str]) -> String {
         let url = self.redis.url();
         let args = [&["consumers"], more, &["--redis", &url]].concat();
-        self.yard.transcript(&args)
+        self.sandbox.transcript(&args)
     }
 
     fn query(&self, words: &[&str]) -> redis::Value {
@@ -79,7 +79,7 @@ fn a_worker_reports_hands_back_leaves_and_tells_its_sidecar() {
     ]);
     let input = format!("url={url}");
     let submit = ["run", "slow.yaml", "-i", &input, "--detach", "--server", &server];
-    let submitted = shared.yard.transcript(&submit);
+    let submitted = shared.sandbox.transcript(&submit);
     assert!(submitted.starts_with("exit 0"), "{submitted}");
     let (_held, _) = upstream.accept().unwrap();
 
@@ -123,7 +123,7 @@ fn a_killed_worker_is_a_ghost_that_can_be_cleaned_up() {
     let (upstream, url) = silent_server();
     let (up, server) = shared.up(&[("WORKER_POD_NAME", "pod-1"), ("SWITCHYARD_WORKER_LEASE", "1s")]);
     let input = format!("url={url}");
-    shared.yard.transcript(&["run", "slow.yaml", "-i", &input, "--detach", "--server", &server]);
+    shared.sandbox.transcript(&["run", "slow.yaml", "-i", &input, "--detach", "--server", &server]);
     let (_held, _) = upstream.accept().unwrap();
     up.send(Signal::KILL);
     up.ends();
@@ -140,7 +140,7 @@ fn a_killed_worker_is_a_ghost_that_can_be_cleaned_up() {
     let cleanup = |more: &[&str]| {
         let url = shared.redis.url();
         let mut command =
-            shared.yard.command(&[&["consumers", "cleanup"], more, &["--redis", &url]].concat());
+            shared.sandbox.command(&[&["consumers", "cleanup"], more, &["--redis", &url]].concat());
         crate::harness::transcript(&command.env("IDLE_THRESHOLD_SECONDS", "0").output().unwrap())
     };
     assert_transcript!(cleanup(&["--dry-run"]), @r#"
@@ -182,7 +182,7 @@ fn a_consumer_whose_pod_is_there_is_alive() {
         shared.query(&["XGROUP", "CREATECONSUMER", "wf.tasks.http", "workers", pod]);
     }
     let (kubernetes, server) = silent_server();
-    shared.yard.file(
+    shared.sandbox.file(
         "kubeconfig",
         &format!(
             "{{apiVersion: v1, kind: Config, current-context: c, users: [{{name: u, user: {{}}}}], clusters: [{{name: c, \
@@ -191,7 +191,7 @@ fn a_consumer_whose_pod_is_there_is_alive() {
         ),
     );
     let url = shared.redis.url();
-    let mut command = shared.yard.command(&["consumers", "--json", "--redis", &url]);
+    let mut command = shared.sandbox.command(&["consumers", "--json", "--redis", &url]);
     command.env("KUBECONFIG", "kubeconfig").env("SWITCHYARD_POD_SELECTOR", "app=worker");
     command.env("IDLE_THRESHOLD_SECONDS", "0");
     let listing = std::thread::spawn(move || command.output().unwrap());
@@ -236,8 +236,8 @@ fn a_submission_while_redis_is_away_is_refused_and_says_when_to_come_back() {
 
 #[test]
 fn there_must_be_a_redis() {
-    let yard = Yard::new();
-    assert_transcript!(yard.transcript(&["consumers"]), @r#"
+    let sandbox = Sandbox::new();
+    assert_transcript!(sandbox.transcript(&["consumers"]), @r#"
         exit 2
         --- stdout
         --- stderr

@@ -9,7 +9,7 @@ use serde_json::Value;
 use switchyard_test_servers::postgres;
 use switchyard_test_servers::redis::Redis;
 
-use crate::harness::{HELLO, Yard, transcript};
+use crate::harness::{HELLO, Sandbox, transcript};
 
 /// Its output is too large for an event.
 const LARGE: &str = r#"
@@ -21,11 +21,11 @@ output: "${{ nodes.use.output }}"
 "#;
 
 /// The outputs of runs that a server accepted before it was killed. Its log has all of them.
-fn killed(runs: usize) -> (Yard, Vec<String>) {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    let up = yard.up();
+fn killed(runs: usize) -> (Sandbox, Vec<String>) {
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    let up = sandbox.up();
     let submit = |n: usize| {
-        let output = yard.output(&["run", "hello.yaml", "--json", "-i", &format!("name=Ada {n}")]);
+        let output = sandbox.output(&["run", "hello.yaml", "--json", "-i", &format!("name=Ada {n}")]);
         assert!(output.status.success(), "{}", transcript(&output));
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         document["run_id"].as_str().unwrap().to_owned()
@@ -33,12 +33,12 @@ fn killed(runs: usize) -> (Yard, Vec<String>) {
     let runs = (0..runs).map(submit).collect();
     up.send(Signal::KILL);
     up.ends();
-    yard.without_server();
-    (yard, runs)
+    sandbox.without_server();
+    (sandbox, runs)
 }
 
-fn log(yard: &Yard) -> PathBuf {
-    yard.path().join("switchyard-data/switchyard.db-wal")
+fn log(sandbox: &Sandbox) -> PathBuf {
+    sandbox.path().join("switchyard-data/switchyard.db-wal")
 }
 
 fn flip(file: &Path, at: usize) {
@@ -49,10 +49,10 @@ fn flip(file: &Path, at: usize) {
 
 #[test]
 fn after_a_kill_the_next_start_is_quiet_and_has_everything() {
-    let (yard, runs) = killed(3);
-    let mut up = yard.up();
+    let (sandbox, runs) = killed(3);
+    let mut up = sandbox.up();
     for run in &runs {
-        assert_eq!(yard.json(&["runs", "show", run, "--json"])["status"], "succeeded");
+        assert_eq!(sandbox.json(&["runs", "show", run, "--json"])["status"], "succeeded");
     }
     up.wait_for("Ctrl-C stops it");
     up.interrupt();
@@ -63,10 +63,10 @@ fn after_a_kill_the_next_start_is_quiet_and_has_everything() {
 
 #[test]
 fn a_damaged_log_refuses_every_command_and_says_what_to_do() {
-    let (yard, runs) = killed(6);
-    flip(&log(&yard), 32 + 24 + 200);
+    let (sandbox, runs) = killed(6);
+    flip(&log(&sandbox), 32 + 24 + 200);
     for command in [&["up", "--listen", "127.0.0.1:0"][..], &["runs", "list"], &["run", "--resume", "all"]] {
-        let shown = yard.transcript(command);
+        let shown = sandbox.transcript(command);
         assert!(shown.starts_with("exit 3\n"), "{command:?}: {shown}");
         for part in [
             "switchyard.db-wal: frame 1 of",
@@ -77,7 +77,7 @@ fn a_damaged_log_refuses_every_command_and_says_what_to_do() {
         }
         assert!(shown.contains("has events of 6 runs"), "{shown}");
     }
-    let deep = yard.output(&["doctor", "--deep", "--json"]);
+    let deep = sandbox.output(&["doctor", "--deep", "--json"]);
     assert_eq!(deep.status.code(), Some(1), "{}", transcript(&deep));
     let found: Value = serde_json::from_slice(&deep.stdout).unwrap();
     let check = |name: &str| {
@@ -89,50 +89,50 @@ fn a_damaged_log_refuses_every_command_and_says_what_to_do() {
     );
     assert!(check("histories")["found"].as_str().unwrap().starts_with("6 histories are whole"), "{found:#}");
 
-    let salvaged = yard.json(&["doctor", "--salvage", "new", "--json"]);
+    let salvaged = sandbox.json(&["doctor", "--salvage", "new", "--json"]);
     assert_eq!(salvaged["whole"], 6, "{salvaged:#}");
-    let deep = yard.transcript(&["doctor", "--deep", "--data", "new"]);
+    let deep = sandbox.transcript(&["doctor", "--deep", "--data", "new"]);
     assert!(deep.starts_with("exit 0\n") && deep.contains("6 runs, "), "{deep}");
     assert!(deep.contains("all whole"), "{deep}");
     for run in &runs {
-        assert_eq!(yard.json(&["runs", "show", run, "--json", "--data", "new"])["status"], "succeeded");
+        assert_eq!(sandbox.json(&["runs", "show", run, "--json", "--data", "new"])["status"], "succeeded");
     }
-    let again = yard.transcript(&["doctor", "--salvage", "new"]);
+    let again = sandbox.transcript(&["doctor", "--salvage", "new"]);
     assert!(again.starts_with("exit 3\n") && again.contains("is not a new or empty folder"), "{again}");
 }
 
 #[test]
 fn a_payload_that_is_gone_or_damaged_is_named_and_the_run_can_be_read() {
-    let yard = Yard::with(&[("large.yaml", LARGE)]);
+    let sandbox = Sandbox::with(&[("large.yaml", LARGE)]);
     let input = format!("\"{}\"", "x".repeat(9_000));
-    let output = yard.output(&["run", "large.yaml", "--input", &input]);
+    let output = sandbox.output(&["run", "large.yaml", "--input", &input]);
     assert!(output.status.success(), "{}", transcript(&output));
-    let run = yard.newest_run();
-    let healthy = yard.transcript(&["doctor", "--deep"]);
+    let run = sandbox.newest_run();
+    let healthy = sandbox.transcript(&["doctor", "--deep"]);
     assert!(healthy.starts_with("exit 0\n") && healthy.contains("all whole"), "{healthy}");
-    let payload = the_payload(&yard.path().join("switchyard-data/cas"));
+    let payload = the_payload(&sandbox.path().join("switchyard-data/cas"));
     for damage in [Some("something else"), None] {
         match damage {
             Some(text) => fs::write(&payload, text).unwrap(),
             None => fs::remove_file(&payload).unwrap(),
         }
-        let shown = yard.json(&["runs", "show", &run, "--json"]);
+        let shown = sandbox.json(&["runs", "show", &run, "--json"]);
         assert_eq!((shown["status"].as_str(), shown["output"].as_str()), (Some("succeeded"), Some("done")));
         let paths: Vec<_> =
             shown["missing"].as_array().unwrap().iter().map(|m| m["path"].as_str().unwrap()).collect();
         assert_eq!(paths, ["nodes.make.output", "input"], "{shown:#}");
         assert_eq!(shown["nodes"]["make"]["output"], shown["input"]);
         assert_eq!(shown["input"]["bytes"], 9_002, "a reference, and not the content: {shown:#}");
-        let text = yard.transcript(&["runs", "show", &run]);
+        let text = sandbox.transcript(&["runs", "show", &run]);
         assert!(text.starts_with("exit 0\n") && text.contains("warning: input is missing: "), "{text}");
-        let events = yard.output(&["runs", "events", &run]);
+        let events = sandbox.output(&["runs", "events", &run]);
         assert!(events.status.success());
-        let deep = yard.transcript(&["doctor", "--deep"]);
+        let deep = sandbox.transcript(&["doctor", "--deep"]);
         assert!(deep.starts_with("exit 1\n") && deep.contains("1 runs are damaged"), "{deep}");
         assert!(deep.contains(&format!("{run}: ")), "{deep}");
     }
-    let mut up = yard.up();
-    let shown = yard.json(&["runs", "show", &run, "--json"]);
+    let mut up = sandbox.up();
+    let shown = sandbox.json(&["runs", "show", &run, "--json"]);
     assert_eq!(shown["missing"].as_array().unwrap().len(), 2, "the same through a server: {shown:#}");
     up.wait_for("Ctrl-C stops it");
 }
@@ -148,47 +148,48 @@ fn the_payload(cas: &Path) -> PathBuf {
 
 #[test]
 fn a_run_with_a_damaged_event_is_named_and_the_others_go_on() {
-    let (yard, runs) = killed(2);
+    let (sandbox, runs) = killed(2);
     // Ends in order, so that everything is in the file.
-    assert!(yard.output(&["run", "hello.yaml", "-i", "name=Bob"]).status.success());
-    let file = yard.path().join("switchyard-data/switchyard.db");
+    assert!(sandbox.output(&["run", "hello.yaml", "-i", "name=Bob"]).status.success());
+    let file = sandbox.path().join("switchyard-data/switchyard.db");
     let bytes = fs::read(&file).unwrap();
     let wanted = b"Hello, Ada 1!";
     let at = bytes.windows(wanted.len()).position(|window| window == wanted).unwrap();
     flip(&file, at);
-    let shown = yard.transcript(&["runs", "show", &runs[1]]);
+    let shown = sandbox.transcript(&["runs", "show", &runs[1]]);
     assert!(shown.starts_with("exit 3\n") && shown.contains("does not match its checksum"), "{shown}");
-    assert_eq!(yard.json(&["runs", "show", &runs[0], "--json"])["status"], "succeeded");
-    let deep = yard.transcript(&["doctor", "--deep"]);
+    assert_eq!(sandbox.json(&["runs", "show", &runs[0], "--json"])["status"], "succeeded");
+    let deep = sandbox.transcript(&["doctor", "--deep"]);
     assert!(deep.starts_with("exit 1\n") && deep.contains(&format!("{}: event ", runs[1])), "{deep}");
     assert!(!deep.contains(&runs[0]), "{deep}");
-    let salvaged = yard.transcript(&["doctor", "--salvage", "new"]);
+    let salvaged = sandbox.transcript(&["doctor", "--salvage", "new"]);
     assert!(salvaged.contains("kept      2 whole histories"), "{salvaged}");
     assert!(salvaged.contains(&format!("left out  {}: event ", runs[1])), "{salvaged}");
 }
 
 #[test]
 fn damage_in_postgres_is_named() {
-    let (yard, redis, postgres) = (Yard::with(&[("hello.yaml", HELLO)]), Redis::start(), postgres::shared());
+    let (sandbox, redis, postgres) =
+        (Sandbox::with(&[("hello.yaml", HELLO)]), Redis::start(), postgres::shared());
     let url = format!("{}?schema={}", postgres.url(), postgres::fresh_schema());
     let stores = ["--redis", &redis.url(), "--postgres", &url];
-    let mut up = yard.spawn(&[&["up", "--listen", "127.0.0.1:0"], &stores[..]].concat());
+    let mut up = sandbox.spawn(&[&["up", "--listen", "127.0.0.1:0"], &stores[..]].concat());
     let line = up.wait_for("http://");
     let server = format!("http://{}", line.split_once("http://").unwrap().1.split('/').next().unwrap());
     let submit = || {
-        let run = yard.json(&["run", "hello.yaml", "--json", "-i", "name=Ada", "--server", &server]);
+        let run = sandbox.json(&["run", "hello.yaml", "--json", "-i", "name=Ada", "--server", &server]);
         run["run_id"].as_str().unwrap().to_owned()
     };
     let (whole, damaged) = (submit(), submit());
     let doctor = [&["doctor", "--deep"], &stores[..]].concat();
-    let healthy = yard.transcript(&doctor);
+    let healthy = sandbox.transcript(&doctor);
     assert!(healthy.contains("histories") && healthy.contains("all whole"), "{healthy}");
     let sql = format!("UPDATE events SET body = replace(body, 'Ada', 'Eve') WHERE run = '{damaged}'");
     psql(&url, &sql);
-    let deep = yard.transcript(&doctor);
+    let deep = sandbox.transcript(&doctor);
     assert!(deep.starts_with("exit 1\n") && deep.contains(&format!("{damaged}: event 1 of")), "{deep}");
     assert!(!deep.contains(&whole), "{deep}");
-    let shown = yard.transcript(&["runs", "show", &damaged, "--server", &server]);
+    let shown = sandbox.transcript(&["runs", "show", &damaged, "--server", &server]);
     assert!(shown.starts_with("exit 3\n"), "{shown}");
 }
 

@@ -1,6 +1,6 @@
 //! Workflow files: checked, described, registered.
 
-use crate::harness::{HELLO, Yard, assert_transcript};
+use crate::harness::{HELLO, Sandbox, assert_transcript};
 
 /// Fields that are not what they should be.
 const MISTYPED: &str = "
@@ -25,8 +25,8 @@ nodes:
 
 #[test]
 fn mistakes_are_shown_with_their_place_and_what_was_meant() {
-    let yard = Yard::with(&[("mistyped.yaml", MISTYPED), ("nonsense.yaml", NONSENSE)]);
-    assert_transcript!(yard.transcript(&["run", "nonsense.yaml"]), @r#"
+    let sandbox = Sandbox::with(&[("mistyped.yaml", MISTYPED), ("nonsense.yaml", NONSENSE)]);
+    assert_transcript!(sandbox.transcript(&["run", "nonsense.yaml"]), @r#"
         exit 2
         --- stdout
         --- stderr
@@ -37,7 +37,7 @@ fn mistakes_are_shown_with_their_place_and_what_was_meant() {
           hint: remove one of these needs
         error: nonsense.yaml is not valid: 3 problems
     "#);
-    assert_transcript!(yard.transcript(&["run", "mistyped.yaml"]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "mistyped.yaml"]), @r#"
         exit 2
         --- stdout
         --- stderr
@@ -51,11 +51,11 @@ fn mistakes_are_shown_with_their_place_and_what_was_meant() {
 
 #[test]
 fn several_files_are_checked_at_once() {
-    let yard = Yard::with(&[
+    let sandbox = Sandbox::with(&[
         ("hello.yaml", HELLO),
         ("bad.yaml", "name: bad\nnods: {}\nnodes: {a: {type: transform}}"),
     ]);
-    assert_transcript!(yard.transcript(&["validate", "hello.yaml", "bad.yaml", "missing.yaml"]), @r#"
+    assert_transcript!(sandbox.transcript(&["validate", "hello.yaml", "bad.yaml", "missing.yaml"]), @r#"
         exit 2
         --- stdout
         hello.yaml: ok, 2 nodes
@@ -65,7 +65,7 @@ fn several_files_are_checked_at_once() {
         error: bad.yaml is not valid: 1 problem
         error: cannot read missing.yaml: no such file or directory
     "#);
-    assert_transcript!(yard.transcript(&["validate", "--json", "hello.yaml", "bad.yaml"]), @r#"
+    assert_transcript!(sandbox.transcript(&["validate", "--json", "hello.yaml", "bad.yaml"]), @r#"
         exit 2
         --- stdout
         [{"file":"hello.yaml","valid":true,"name":"hello","nodes":2,"definition":"[HASH]","problems":[]},{"file":"bad.yaml","valid":false,"name":null,"nodes":null,"definition":null,"problems":[{"file":"bad.yaml","message":"unknown field `nods`","hint":"did you mean `nodes`?","path":"nods","position":{"line":2,"column":1,"offset":10,"len":4}}]}]
@@ -75,72 +75,72 @@ fn several_files_are_checked_at_once() {
 
 #[test]
 fn a_child_in_another_file_is_included() {
-    let yard = Yard::with(&[
+    let sandbox = Sandbox::with(&[
         (
             "parent.yaml",
             "name: parent\nnodes: {child: {type: workflow, file: child.yaml, input: {name: Ada}}}",
         ),
         ("child.yaml", HELLO),
     ]);
-    assert_eq!(yard.json(&["run", "parent.yaml"]), serde_json::json!({"greeting": "Hello, Ada!"}));
-    let all = yard.json(&["runs", "list", "--all", "--json"]);
+    assert_eq!(sandbox.json(&["run", "parent.yaml"]), serde_json::json!({"greeting": "Hello, Ada!"}));
+    let all = sandbox.json(&["runs", "list", "--all", "--json"]);
     assert_eq!(all["runs"].as_array().unwrap().len(), 2);
-    yard.file("child.yaml", "name: child\nnodes: {a: {type: transform, vlaue: 1}}");
-    let output = yard.transcript(&["validate", "parent.yaml"]);
+    sandbox.file("child.yaml", "name: child\nnodes: {a: {type: transform, vlaue: 1}}");
+    let output = sandbox.transcript(&["validate", "parent.yaml"]);
     assert!(output.contains("child.yaml:2:30: unknown field `vlaue`"), "{output}");
 }
 
 #[test]
 fn the_schema_is_json() {
-    let schema = Yard::new().json(&["schema"]);
+    let schema = Sandbox::new().json(&["schema"]);
     assert_eq!(schema["title"], "Switchyard workflow");
 }
 
 #[test]
 fn completions_know_the_commands() {
-    let output = Yard::new().output(&["completions", "bash"]);
+    let output = Sandbox::new().output(&["completions", "bash"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("approvals"));
 }
 
 #[test]
 fn a_registered_workflow_is_run_by_its_name() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    assert_transcript!(yard.transcript(&["workflows", "register", "hello.yaml"]), @r#"
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    assert_transcript!(sandbox.transcript(&["workflows", "register", "hello.yaml"]), @r#"
         exit 0
         --- stdout
         hello version 1
         --- stderr
     "#);
-    assert_transcript!(yard.transcript(&["workflows", "register", "hello.yaml"]), @r#"
+    assert_transcript!(sandbox.transcript(&["workflows", "register", "hello.yaml"]), @r#"
         exit 0
         --- stdout
         hello version 1
         --- stderr
     "#);
-    yard.file("hello.yaml", &HELLO.replace("Hello", "Good day"));
-    assert_transcript!(yard.transcript(&["workflows", "register", "hello.yaml"]), @r#"
+    sandbox.file("hello.yaml", &HELLO.replace("Hello", "Good day"));
+    assert_transcript!(sandbox.transcript(&["workflows", "register", "hello.yaml"]), @r#"
         exit 0
         --- stdout
         hello version 2
         --- stderr
     "#);
-    assert_eq!(yard.json(&["run", "hello", "-i", "name=Ada"])["greeting"], "Good day, Ada!");
-    let first = yard.json(&["workflows", "show", "hello", "--version", "1"]);
+    assert_eq!(sandbox.json(&["run", "hello", "-i", "name=Ada"])["greeting"], "Good day, Ada!");
+    let first = sandbox.json(&["workflows", "show", "hello", "--version", "1"]);
     assert_eq!(first["nodes"]["greet"]["value"], "Hello, ${{ input.name }}!");
-    assert_transcript!(yard.transcript(&["workflows", "list"]), @r#"
+    assert_transcript!(sandbox.transcript(&["workflows", "list"]), @r#"
         exit 0
         --- stdout
         WORKFLOW  VERSION  REGISTERED  DEFINITION
         hello  2  [TIME]  [HASH]
         --- stderr
     "#);
-    assert_transcript!(yard.transcript(&["workflows", "show", "hallo"]), @r#"
+    assert_transcript!(sandbox.transcript(&["workflows", "show", "hallo"]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: there is no workflow `hallo`
     "#);
-    assert_transcript!(yard.transcript(&["run", "hallo"]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "hallo"]), @r#"
         exit 2
         --- stdout
         --- stderr

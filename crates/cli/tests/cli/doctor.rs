@@ -6,7 +6,7 @@ use serde_json::Value;
 use switchyard_test_servers::postgres::{Postgres, Sync};
 use switchyard_test_servers::redis::Redis;
 
-use crate::harness::{GATE, HELLO, Yard, assert_transcript, transcript};
+use crate::harness::{GATE, HELLO, Sandbox, assert_transcript, transcript};
 
 fn health<'a>(document: &'a Value, name: &str) -> &'a str {
     let checks = document["checks"].as_array().unwrap();
@@ -27,12 +27,12 @@ fn query(redis: &Redis, words: &[&str]) -> redis::Value {
 
 #[test]
 fn a_folder_is_examined_without_being_made() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    let (code, found) = document(&mut yard.command(&["doctor", "--json"]));
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    let (code, found) = document(&mut sandbox.command(&["doctor", "--json"]));
     assert_eq!((code, health(&found, "folder")), (Some(0), "warning"));
-    assert!(!yard.path().join("switchyard-data").exists());
-    yard.output(&["run", "hello.yaml", "-i", "name=Ada"]);
-    let (code, found) = document(&mut yard.command(&["doctor", "--json"]));
+    assert!(!sandbox.path().join("switchyard-data").exists());
+    sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);
+    let (code, found) = document(&mut sandbox.command(&["doctor", "--json"]));
     assert_eq!(code, Some(0));
     for name in ["folder lock", "archive", "disk space", "disk sync"] {
         assert_ne!(health(&found, name), "failed", "{found:#}");
@@ -42,14 +42,14 @@ fn a_folder_is_examined_without_being_made() {
 
 #[test]
 fn a_damaged_archive_fails() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    yard.output(&["run", "hello.yaml", "-i", "name=Ada"]);
-    let file = yard.path().join("switchyard-data/switchyard.db");
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);
+    let file = sandbox.path().join("switchyard-data/switchyard.db");
     let mut bytes = std::fs::read(&file).unwrap();
     // All but the header, which says what it is.
     bytes[4_096..].fill(0xa5);
     std::fs::write(&file, bytes).unwrap();
-    let shown = yard.transcript(&["doctor"]);
+    let shown = sandbox.transcript(&["doctor"]);
     assert!(shown.starts_with("exit 1\n"), "{shown}");
     assert!(shown.contains("failed   archive"), "{shown}");
     assert!(shown.contains("restore the folder from a backup"), "{shown}");
@@ -57,10 +57,10 @@ fn a_damaged_archive_fails() {
 
 #[test]
 fn redis_is_examined_and_what_is_wrong_is_said() {
-    let (yard, redis) = (Yard::new(), Redis::start());
+    let (sandbox, redis) = (Sandbox::new(), Redis::start());
     let url = redis.url();
     let doctor = ["doctor", "--json", "--redis", &url];
-    let (code, found) = document(&mut yard.command(&doctor));
+    let (code, found) = document(&mut sandbox.command(&doctor));
     assert_eq!(code, Some(0), "{found:#}");
     for name in
         ["version", "role", "eviction", "memory", "append-only file", "clock", "scripts", "rights", "outbox"]
@@ -73,7 +73,7 @@ fn redis_is_examined_and_what_is_wrong_is_said() {
     for config in [["maxmemory", "100mb"], ["maxmemory-policy", "allkeys-lru"], ["appendonly", "no"]] {
         query(&redis, &["CONFIG", "SET", config[0], config[1]]);
     }
-    let (code, found) = document(&mut yard.command(&doctor));
+    let (code, found) = document(&mut sandbox.command(&doctor));
     assert_eq!((code, health(&found, "redis eviction")), (Some(1), "failed"));
     assert_eq!(health(&found, "redis append-only file"), "warning");
 
@@ -81,25 +81,26 @@ fn redis_is_examined_and_what_is_wrong_is_said() {
     query(&redis, &["ACL", "SETUSER", "poor", "on", ">hush", "~*", "&*", "+@all", "-xclaim"]);
     let socket = redis.socket().display().to_string();
     let poor = format!("redis+unix://{socket}?user=poor&pass=hush");
-    let (code, found) = document(&mut yard.command(&["doctor", "--json", "--redis", &poor]));
+    let (code, found) = document(&mut sandbox.command(&["doctor", "--json", "--redis", &poor]));
     assert_eq!((code, health(&found, "redis rights")), (Some(1), "failed"), "{found:#}");
     assert!(found.to_string().contains("XCLAIM"), "{found:#}");
 }
 
 #[test]
 fn a_redis_that_is_not_there_fails() {
-    let yard = Yard::new();
-    let (code, found) = document(&mut yard.command(&["doctor", "--json", "--redis", "redis://127.0.0.1:1"]));
+    let sandbox = Sandbox::new();
+    let (code, found) =
+        document(&mut sandbox.command(&["doctor", "--json", "--redis", "redis://127.0.0.1:1"]));
     assert_eq!((code, health(&found, "redis")), (Some(1), "failed"));
 }
 
 #[test]
 fn postgres_is_examined_and_what_is_wrong_is_said() {
-    let (yard, redis, mut postgres) = (Yard::new(), Redis::start(), Postgres::start(Sync::On));
+    let (sandbox, redis, mut postgres) = (Sandbox::new(), Redis::start(), Postgres::start(Sync::On));
     let stores = ["--redis".to_owned(), redis.url(), "--postgres".to_owned(), postgres.url()];
     let examined = |command: &[&str]| {
         let words: Vec<&str> = command.iter().copied().chain(stores.iter().map(String::as_str)).collect();
-        document(&mut yard.command(&words))
+        document(&mut sandbox.command(&words))
     };
     let doctor = ["doctor", "--json"];
     let (code, found) = examined(&doctor);
@@ -107,7 +108,7 @@ fn postgres_is_examined_and_what_is_wrong_is_said() {
     assert_eq!(health(&found, "postgres schema"), "warning", "nobody has made it");
     assert!(found.to_string().contains("there is no schema `switchyard`"), "{found:#}");
 
-    assert!(yard.output(&["migrate", "--postgres", &postgres.url()]).status.success());
+    assert!(sandbox.output(&["migrate", "--postgres", &postgres.url()]).status.success());
     let (code, found) = examined(&doctor);
     assert_eq!((code, health(&found, "postgres schema")), (Some(0), "ok"), "{found:#}");
     assert_eq!(health(&found, "redis version"), "ok", "both are looked at");
@@ -116,13 +117,13 @@ fn postgres_is_examined_and_what_is_wrong_is_said() {
     let (code, found) = examined(&doctor);
     assert_eq!((code, health(&found, "postgres")), (Some(1), "failed"), "{found:#}");
     assert!(found.to_string().contains("cannot connect to Postgres at"), "{found:#}");
-    assert!(!yard.path().join("switchyard-data").exists(), "history is not there");
+    assert!(!sandbox.path().join("switchyard-data").exists(), "history is not there");
 }
 
 #[test]
 fn a_postgres_that_can_forget_fails() {
-    let (yard, postgres) = (Yard::new(), Postgres::start(Sync::Off));
-    let shown = yard.transcript(&["doctor", "--postgres", &postgres.url()]);
+    let (sandbox, postgres) = (Sandbox::new(), Postgres::start(Sync::Off));
+    let shown = sandbox.transcript(&["doctor", "--postgres", &postgres.url()]);
     assert!(shown.starts_with("exit 1\n"), "{shown}");
     assert!(shown.contains("fsync off, synchronous_commit off"), "{shown}");
     assert!(shown.contains("ALTER SYSTEM SET fsync = on"), "{shown}");
@@ -130,17 +131,17 @@ fn a_postgres_that_can_forget_fails() {
 
 #[test]
 fn every_key_of_a_run_is_shown() {
-    let (yard, redis) = (Yard::with(&[("gate.yaml", GATE)]), Redis::start());
+    let (sandbox, redis) = (Sandbox::with(&[("gate.yaml", GATE)]), Redis::start());
     let url = redis.url();
-    let mut up = yard.spawn(&["up", "--listen", "127.0.0.1:0", "--redis", &url]);
+    let mut up = sandbox.spawn(&["up", "--listen", "127.0.0.1:0", "--redis", &url]);
     let line = up.wait_for("http://");
     let server = format!("http://{}", line.split_once("http://").unwrap().1.split('/').next().unwrap());
-    let mut waiting = yard.spawn(&["run", "gate.yaml", "--server", &server, "--idempotency-key", "once"]);
+    let mut waiting = sandbox.spawn(&["run", "gate.yaml", "--server", &server, "--idempotency-key", "once"]);
     waiting.wait_for("waits for signal");
-    let runs = yard.json(&["runs", "list", "--json", "--server", &server]);
+    let runs = sandbox.json(&["runs", "list", "--json", "--server", &server]);
     let run = runs["runs"][0]["run_id"].as_str().unwrap();
 
-    let shown = yard.json(&["inspect", run, "--json", "--redis", &url]);
+    let shown = sandbox.json(&["inspect", run, "--json", "--redis", &url]);
     let key = |name: &str| {
         let keys = shown["keys"].as_array().unwrap();
         let found = keys.iter().find(|key| key["key"].as_str().unwrap().starts_with(name));
@@ -153,7 +154,7 @@ fn every_key_of_a_run_is_shown() {
     assert_eq!(key("ir:")["name"], "gate");
     assert_eq!(key("wf.runs")[run], true);
     assert_eq!(key("idempotency:")["run"], run);
-    let text = yard.transcript(&["inspect", run, "--redis", &url]);
+    let text = sandbox.transcript(&["inspect", run, "--redis", &url]);
     assert!(text.contains(&format!("run:{run} (hash)\n")), "{text}");
 
     let searched = query(&redis, &["INFO", "commandstats"]);
@@ -163,12 +164,12 @@ fn every_key_of_a_run_is_shown() {
 
 #[test]
 fn a_folder_shows_what_a_history_folds_to() {
-    let yard = Yard::with(&[("gate.yaml", GATE)]);
-    let run = yard.interrupted_at_gate();
-    let shown = yard.json(&["inspect", &run, "--json"]);
+    let sandbox = Sandbox::with(&[("gate.yaml", GATE)]);
+    let run = sandbox.interrupted_at_gate();
+    let shown = sandbox.json(&["inspect", &run, "--json"]);
     assert_eq!(shown["state"]["node gate"]["state"], "waiting");
     assert_eq!(shown["record"]["status"], "running");
-    assert_transcript!(yard.transcript(&["inspect", "run_00000000000000000000000000"]), @r#"
+    assert_transcript!(sandbox.transcript(&["inspect", "run_00000000000000000000000000"]), @r#"
         exit 2
         --- stdout
         --- stderr

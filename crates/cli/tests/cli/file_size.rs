@@ -2,22 +2,22 @@
 
 use std::process::Command;
 
-use crate::harness::{Yard, transcript};
+use crate::harness::{Sandbox, transcript};
 
 #[test]
 fn a_file_that_may_not_grow_is_told() {
-    let yard = Yard::with(&[(
+    let sandbox = Sandbox::with(&[(
         "large.yaml",
         "name: large\nnodes:\n  a: {type: transform, value: \"${{ lists.range(400000) }}\"}\n",
     )]);
     // Made before the limit, and smaller than it.
-    yard.file("small.yaml", "name: small\nnodes: {a: {type: transform, value: 1}}\n");
-    assert!(yard.output(&["run", "small.yaml"]).status.success());
-    let plain = yard.command(&["run", "large.yaml"]);
+    sandbox.file("small.yaml", "name: small\nnodes: {a: {type: transform, value: 1}}\n");
+    assert!(sandbox.output(&["run", "small.yaml"]).status.success());
+    let plain = sandbox.command(&["run", "large.yaml"]);
     let mut limited = Command::new("sh");
     // 1 or 2 MiB, by the shell; the output has more than 2.
     limited.args(["-c", "ulimit -f 2048; exec \"$@\"", "sh"]).arg(plain.get_program()).args(plain.get_args());
-    limited.current_dir(yard.path());
+    limited.current_dir(sandbox.path());
     for (name, value) in plain.get_envs() {
         match value {
             Some(value) => limited.env(name, value),
@@ -29,5 +29,5 @@ fn a_file_that_may_not_grow_is_told() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("File too large"), "{said}");
     // The store is as usable as before.
-    assert!(yard.output(&["run", "small.yaml"]).status.success());
+    assert!(sandbox.output(&["run", "small.yaml"]).status.success());
 }

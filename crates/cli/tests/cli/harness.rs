@@ -28,21 +28,21 @@ nodes:
   after: {type: transform, needs: [gate], value: {went: "${{ nodes.gate.output }}"}}
 "#;
 
-pub(crate) struct Yard {
+pub(crate) struct Sandbox {
     folder: tempfile::TempDir,
     /// What commands go through.
     server: std::cell::RefCell<String>,
 }
 
-impl Yard {
+impl Sandbox {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), server: "none".to_owned().into() }
     }
 
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
-        let yard = Self::new();
-        files.iter().for_each(|(name, text)| yard.file(name, text));
-        yard
+        let sandbox = Self::new();
+        files.iter().for_each(|(name, text)| sandbox.file(name, text));
+        sandbox
     }
 
     /// Serves the folder; from now on commands go through that.

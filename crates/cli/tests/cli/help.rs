@@ -6,31 +6,31 @@ use std::process::Command;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::harness::Yard;
+use crate::harness::Sandbox;
 
 /// What prints no data of its own, or prints JSON or a script and nothing else.
 const WITHOUT_JSON: [&str; 7] =
     ["api", "worker", "up", "schema", "completions", "workflows show", "checkpoints export"];
 
 /// Every command that can be typed, found through the help itself.
-fn leaves(yard: &Yard, path: Vec<String>) -> Vec<(Vec<String>, String)> {
+fn leaves(sandbox: &Sandbox, path: Vec<String>) -> Vec<(Vec<String>, String)> {
     let mut args: Vec<&str> = path.iter().map(String::as_str).collect();
     args.push("--help");
-    let help = String::from_utf8(yard.output(&args).stdout).unwrap();
+    let help = String::from_utf8(sandbox.output(&args).stdout).unwrap();
     let Some(list) = help.split("Commands:\n").nth(1) else { return vec![(path, help)] };
     let names =
         list.lines().take_while(|line| line.starts_with("  ")).filter(|line| !line.starts_with("   "));
     names
         .map(|line| line.split_whitespace().next().unwrap().to_owned())
         .filter(|name| name != "help")
-        .flat_map(|name| leaves(yard, [path.clone(), vec![name]].concat()))
+        .flat_map(|name| leaves(sandbox, [path.clone(), vec![name]].concat()))
         .collect()
 }
 
 #[test]
 fn every_command_has_an_example_and_json() {
-    let yard = Yard::new();
-    let leaves = leaves(&yard, Vec::new());
+    let sandbox = Sandbox::new();
+    let leaves = leaves(&sandbox, Vec::new());
     assert!(leaves.len() > 30, "{} commands", leaves.len());
     for (path, help) in leaves {
         let name = path.join(" ");
@@ -44,18 +44,18 @@ fn every_command_has_an_example_and_json() {
 
 #[test]
 fn tables_fit_the_terminal() {
-    let yard = Yard::with(&[(
+    let sandbox = Sandbox::with(&[(
         "wide.yaml",
         "name: wide\nnodes:\n  ask: {type: hitl, prompt: 'a question that is much longer than a narrow terminal is wide, and then some'}\n",
     )]);
-    let mut running = yard.spawn(&["run", "wide.yaml"]);
+    let mut running = sandbox.spawn(&["run", "wide.yaml"]);
     running.wait_for("waits for approval");
     running.interrupt();
     running.ends();
-    let shown = on_terminal(yard.command(&["approvals", "list"]), 100);
+    let shown = on_terminal(sandbox.command(&["approvals", "list"]), 100);
     assert!(shown.lines().all(|line| line.trim_end().chars().count() <= 100), "{shown}");
     assert!(shown.contains("question") && shown.contains("some"), "nothing is cut off: {shown}");
-    let id = yard.newest_run();
+    let id = sandbox.newest_run();
     assert!(shown.contains(&id), "ids are not broken: {shown}");
 }
 

@@ -2,12 +2,12 @@
 
 use rustix::process::Signal;
 
-use crate::harness::{GATE, Yard, assert_transcript};
+use crate::harness::{GATE, Sandbox, assert_transcript};
 
 #[test]
 fn an_interrupted_run_is_signalled_and_resumed() {
-    let yard = Yard::with(&[("gate.yaml", GATE)]);
-    let mut running = yard.spawn(&["run", "gate.yaml"]);
+    let sandbox = Sandbox::with(&[("gate.yaml", GATE)]);
+    let mut running = sandbox.spawn(&["run", "gate.yaml"]);
     running.wait_for("waits for signal");
     running.interrupt();
     let (code, said) = running.ends();
@@ -22,15 +22,15 @@ fn an_interrupted_run_is_signalled_and_resumed() {
         interrupted: nothing is lost, and it can be resumed
         hint: switchyard run --resume [RUN]
     "#);
-    let run = yard.newest_run();
-    assert_transcript!(yard.transcript(&["runs", "signal", &run, "go", "--payload", "7"]), @r#"
+    let run = sandbox.newest_run();
+    assert_transcript!(sandbox.transcript(&["runs", "signal", &run, "go", "--payload", "7"]), @r#"
         exit 0
         --- stdout
         --- stderr
         [RUN]: running
         hint: no worker runs now; carry it on with switchyard run --resume [RUN]
     "#);
-    assert_transcript!(yard.transcript(&["run", "--resume", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "--resume", &run]), @r#"
         exit 0
         --- stdout
         {"went":7}
@@ -39,7 +39,7 @@ fn an_interrupted_run_is_signalled_and_resumed() {
         after started
         after succeeded ([TOOK])
     "#);
-    assert_transcript!(yard.transcript(&["run", "--resume", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "--resume", &run]), @r#"
         exit 0
         --- stdout
         {"went":7}
@@ -49,8 +49,8 @@ fn an_interrupted_run_is_signalled_and_resumed() {
 
 #[test]
 fn a_supervisor_may_stop_it_as_well() {
-    let yard = Yard::with(&[("gate.yaml", GATE)]);
-    let mut running = yard.spawn(&["run", "gate.yaml", "--json"]);
+    let sandbox = Sandbox::with(&[("gate.yaml", GATE)]);
+    let mut running = sandbox.spawn(&["run", "gate.yaml", "--json"]);
     running.wait_for("waits for signal");
     running.send(Signal::TERM);
     let (code, said) = running.ends();
@@ -69,8 +69,8 @@ fn a_process_that_evaluates_ends_when_it_is_told_to() {
             n - 1
         ));
     }
-    let yard = Yard::with(&[("heavy.yaml", &text)]);
-    let mut running = yard.spawn(&["run", "heavy.yaml"]);
+    let sandbox = Sandbox::with(&[("heavy.yaml", &text)]);
+    let mut running = sandbox.spawn(&["run", "heavy.yaml"]);
     running.wait_for("a1 started");
     running.send(Signal::TERM);
     assert_eq!(running.ends().0, Some(143));
@@ -78,9 +78,9 @@ fn a_process_that_evaluates_ends_when_it_is_told_to() {
 
 #[test]
 fn a_resumed_run_says_what_it_waits_for() {
-    let yard = Yard::with(&[("gate.yaml", GATE)]);
-    let run = yard.interrupted_at_gate();
-    let mut running = yard.spawn(&["run", "--resume", &run]);
+    let sandbox = Sandbox::with(&[("gate.yaml", GATE)]);
+    let run = sandbox.interrupted_at_gate();
+    let mut running = sandbox.spawn(&["run", "--resume", &run]);
     running.wait_for("gate waits for signal `go`");
     running.interrupt();
     assert_eq!(running.ends().0, Some(130));
@@ -94,17 +94,17 @@ name: slow
 nodes:
   a: {type: command, command: [sh, -c, 'until test -e done; do echo; sleep 0.1; done; echo 1']}
 ";
-    let yard = Yard::with(&[("slow.yaml", slow)]);
-    let mut running = yard.spawn(&["run", "slow.yaml", "--allow-commands"]);
+    let sandbox = Sandbox::with(&[("slow.yaml", slow)]);
+    let mut running = sandbox.spawn(&["run", "slow.yaml", "--allow-commands"]);
     running.wait_for("a started");
     running.interrupt();
     running.wait_for("hint: switchyard run --resume");
     // The second one does not wait for the task.
     running.interrupt();
     assert_eq!(running.ends().0, Some(130));
-    let run = yard.newest_run();
-    yard.file("done", "");
-    let output = yard.transcript(&["run", "--resume", &run, "--allow-commands"]);
+    let run = sandbox.newest_run();
+    sandbox.file("done", "");
+    let output = sandbox.transcript(&["run", "--resume", &run, "--allow-commands"]);
     assert_transcript!(output, @r#"
         exit 0
         --- stdout
@@ -118,9 +118,9 @@ nodes:
 
 #[test]
 fn ids_that_are_none_and_runs_that_are_not_there_are_told_apart() {
-    let yard = Yard::with(&[("gate.yaml", GATE)]);
-    yard.interrupted_at_gate();
-    assert_transcript!(yard.transcript(&["run", "--resume", "run_1"]), @r#"
+    let sandbox = Sandbox::with(&[("gate.yaml", GATE)]);
+    sandbox.interrupted_at_gate();
+    assert_transcript!(sandbox.transcript(&["run", "--resume", "run_1"]), @r#"
         exit 2
         --- stdout
         --- stderr
@@ -128,7 +128,7 @@ fn ids_that_are_none_and_runs_that_are_not_there_are_told_apart() {
 
         For more information, try '--help'.
     "#);
-    assert_transcript!(yard.transcript(&["run", "--resume", "run_00000000000000000000000000"]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "--resume", "run_00000000000000000000000000"]), @r#"
         exit 2
         --- stdout
         --- stderr

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::harness::{Running, Yard, assert_transcript, transcript};
+use crate::harness::{Running, Sandbox, assert_transcript, transcript};
 
 /// The status line of an answer.
 fn ask(port: &str, key: &str) -> String {
@@ -30,29 +30,29 @@ fn port(up: &mut Running) -> String {
 
 #[test]
 fn keys_are_made_listed_and_revoked() {
-    let yard = Yard::new();
-    let made = yard.json(&["keys", "create", "ci", "--json"]);
+    let sandbox = Sandbox::new();
+    let made = sandbox.json(&["keys", "create", "ci", "--json"]);
     let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
     assert!(key.starts_with(&format!("swk_{id}_")) && key.len() == 4 + 16 + 1 + 64, "{key}");
-    let plain = yard.output(&["keys", "create", "laptop"]);
+    let plain = sandbox.output(&["keys", "create", "laptop"]);
     assert!(String::from_utf8_lossy(&plain.stdout).starts_with("swk_"));
-    let listed = yard.json(&["keys", "list", "--json"]);
+    let listed = sandbox.json(&["keys", "list", "--json"]);
     assert_eq!(listed.as_array().unwrap().len(), 2);
     assert!(!listed.to_string().contains(key.rsplit('_').next().unwrap()));
     let hide = |text: String| text.replace(id, "[KEY]");
-    assert_transcript!(hide(yard.transcript(&["keys", "revoke", id])), @r"
+    assert_transcript!(hide(sandbox.transcript(&["keys", "revoke", id])), @r"
         exit 0
         --- stdout
         --- stderr
         [KEY]: revoked
     ");
-    assert_transcript!(hide(yard.transcript(&["keys", "revoke", id])), @r"
+    assert_transcript!(hide(sandbox.transcript(&["keys", "revoke", id])), @r"
         exit 0
         --- stdout
         --- stderr
         [KEY]: was revoked before
     ");
-    assert_transcript!(yard.transcript(&["keys", "revoke", "nobody"]), @r"
+    assert_transcript!(sandbox.transcript(&["keys", "revoke", "nobody"]), @r"
         exit 2
         --- stdout
         --- stderr
@@ -60,7 +60,7 @@ fn keys_are_made_listed_and_revoked() {
     ");
     // Nothing in the folder has a secret in it.
     let secret = key.rsplit('_').next().unwrap().as_bytes();
-    for entry in std::fs::read_dir(yard.path().join("switchyard-data")).unwrap().flatten() {
+    for entry in std::fs::read_dir(sandbox.path().join("switchyard-data")).unwrap().flatten() {
         let bytes = std::fs::read(entry.path()).unwrap_or_default();
         assert!(!bytes.windows(secret.len()).any(|part| part == secret), "{:?}", entry.path());
     }
@@ -68,20 +68,20 @@ fn keys_are_made_listed_and_revoked() {
 
 #[test]
 fn looking_for_keys_makes_no_folder() {
-    let yard = Yard::new();
-    assert_eq!(yard.output(&["keys", "list"]).status.code(), Some(3));
-    assert!(!yard.path().join("switchyard-data").exists());
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.output(&["keys", "list"]).status.code(), Some(3));
+    assert!(!sandbox.path().join("switchyard-data").exists());
 }
 
 #[test]
 fn a_server_that_others_can_reach_needs_a_key_and_takes_new_ones_at_once() {
-    let yard = Yard::new();
-    let first = yard.json(&["keys", "create", "first", "--json"])["key"].as_str().unwrap().to_owned();
-    let mut up = yard.spawn(&["up", "--listen", "0.0.0.0:0", "-vv"]);
+    let sandbox = Sandbox::new();
+    let first = sandbox.json(&["keys", "create", "first", "--json"])["key"].as_str().unwrap().to_owned();
+    let mut up = sandbox.spawn(&["up", "--listen", "0.0.0.0:0", "-vv"]);
     let port = port(&mut up);
     assert_eq!(ask(&port, ""), "HTTP/1.1 401 Unauthorized");
     assert_eq!(ask(&port, &first), "HTTP/1.1 200 OK");
-    let second = yard.json(&["keys", "create", "second", "--json"])["key"].as_str().unwrap().to_owned();
+    let second = sandbox.json(&["keys", "create", "second", "--json"])["key"].as_str().unwrap().to_owned();
     assert_eq!(ask(&port, &second), "HTTP/1.1 200 OK");
     up.interrupt();
     let (code, said) = up.ends();
@@ -93,11 +93,11 @@ fn a_server_that_others_can_reach_needs_a_key_and_takes_new_ones_at_once() {
 
 #[test]
 fn no_auth_is_for_loopback_addresses() {
-    let yard = Yard::new();
-    yard.output(&["keys", "create", "first"]);
-    let refused = yard.output(&["up", "--listen", "0.0.0.0:0", "--no-auth"]);
+    let sandbox = Sandbox::new();
+    sandbox.output(&["keys", "create", "first"]);
+    let refused = sandbox.output(&["up", "--listen", "0.0.0.0:0", "--no-auth"]);
     assert_eq!(refused.status.code(), Some(2));
-    let mut up = yard.spawn(&["up", "--listen", "127.0.0.1:0", "--no-auth"]);
+    let mut up = sandbox.spawn(&["up", "--listen", "127.0.0.1:0", "--no-auth"]);
     let port = port(&mut up);
     // Without keys, the name counts again.
     assert_eq!(ask(&port, ""), "HTTP/1.1 403 Forbidden");
@@ -105,8 +105,8 @@ fn no_auth_is_for_loopback_addresses() {
 
 #[test]
 fn keys_are_made_at_the_server_that_is_named_and_nowhere_else() {
-    let (yard, elsewhere) = (Yard::new(), Yard::new());
-    let mut up = yard.spawn(&["up", "--listen", "127.0.0.1:0"]);
+    let (sandbox, elsewhere) = (Sandbox::new(), Sandbox::new());
+    let mut up = sandbox.spawn(&["up", "--listen", "127.0.0.1:0"]);
     let port = port(&mut up);
     let address = format!("http://127.0.0.1:{port}");
     let made = elsewhere.json(&["keys", "create", "ci", "--json", "--server", &address]);
@@ -139,8 +139,8 @@ fn keys_are_made_at_the_server_that_is_named_and_nowhere_else() {
 
 #[test]
 fn a_server_that_is_named_and_not_there_is_not_exchanged_for_a_folder() {
-    let yard = Yard::new();
-    let said = yard.transcript(&["keys", "create", "ci", "--server", "http://127.0.0.1:1"]);
+    let sandbox = Sandbox::new();
+    let said = sandbox.transcript(&["keys", "create", "ci", "--server", "http://127.0.0.1:1"]);
     assert_transcript!(said, @r#"
     exit 3
     --- stdout
@@ -148,19 +148,19 @@ fn a_server_that_is_named_and_not_there_is_not_exchanged_for_a_folder() {
     error: no server answers at http://127.0.0.1:1
     hint: start one with `switchyard up`, or say --server none
     "#);
-    assert!(!yard.path().join("switchyard-data").exists());
+    assert!(!sandbox.path().join("switchyard-data").exists());
 }
 
 /// For an operator who has lost every key, and for the first key as well.
 #[test]
 fn a_key_that_is_made_in_the_folder_itself_counts_when_the_command_returns() {
-    let yard = Yard::new();
-    let mut up = yard.spawn(&["up", "--listen", "127.0.0.1:0"]);
+    let sandbox = Sandbox::new();
+    let mut up = sandbox.spawn(&["up", "--listen", "127.0.0.1:0"]);
     let port = port(&mut up);
     assert_eq!(ask_as("127.0.0.1", &port, ""), "HTTP/1.1 200 OK");
-    let first = yard.json(&["keys", "create", "first", "--json", "--server", "none"]);
+    let first = sandbox.json(&["keys", "create", "first", "--json", "--server", "none"]);
     assert_eq!(ask_as("127.0.0.1", &port, ""), "HTTP/1.1 401 Unauthorized");
-    yard.output(&["keys", "revoke", first["id"].as_str().unwrap(), "--server", "none"]);
-    let second = yard.json(&["keys", "create", "second", "--json", "--server", "none"]);
+    sandbox.output(&["keys", "revoke", first["id"].as_str().unwrap(), "--server", "none"]);
+    let second = sandbox.json(&["keys", "create", "second", "--json", "--server", "none"]);
     assert_eq!(ask(&port, second["key"].as_str().unwrap()), "HTTP/1.1 200 OK");
 }

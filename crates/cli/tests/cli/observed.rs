@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 
-use crate::harness::{HELLO, PATIENCE, Yard};
+use crate::harness::{HELLO, PATIENCE, Sandbox};
 
 /// Takes one request, answers 200, and gives its head and its spans.
 fn collector() -> (SocketAddr, mpsc::Receiver<(String, Vec<Span>)>) {
@@ -35,10 +35,10 @@ fn collector() -> (SocketAddr, mpsc::Receiver<(String, Vec<Span>)>) {
 
 #[test]
 fn spans_reach_the_collector_before_the_command_ends() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
     let (address, received) = collector();
-    yard.file("switchyard.toml", &format!("[otlp]\nendpoint = \"http://{address}\"\n"));
-    let mut command = yard.command(&["run", "hello.yaml", "-i", "name=Ada"]);
+    sandbox.file("switchyard.toml", &format!("[otlp]\nendpoint = \"http://{address}\"\n"));
+    let mut command = sandbox.command(&["run", "hello.yaml", "-i", "name=Ada"]);
     command.env("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20hush");
     assert!(command.output().unwrap().status.success());
     let (head, spans) = received.recv_timeout(PATIENCE).unwrap();
@@ -60,8 +60,8 @@ fn spans_reach_the_collector_before_the_command_ends() {
 
 #[test]
 fn a_collector_that_is_away_is_told_once_and_harms_nothing() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    let mut command = yard.command(&["run", "hello.yaml", "-i", "name=Ada", "--log", "warn"]);
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    let mut command = sandbox.command(&["run", "hello.yaml", "-i", "name=Ada", "--log", "warn"]);
     let output = command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1").output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{stderr}");
@@ -70,16 +70,16 @@ fn a_collector_that_is_away_is_told_once_and_harms_nothing() {
 
 #[test]
 fn log_lines_say_which_run_and_which_step() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
     let args =
         ["run", "hello.yaml", "-i", "name=Ada", "--log-format", "json", "--log", "switchyard_observe=debug"];
-    let stderr = String::from_utf8(yard.output(&args).stderr).unwrap();
+    let stderr = String::from_utf8(sandbox.output(&args).stderr).unwrap();
     let lines: Vec<serde_json::Value> = stderr
         .lines()
         .filter(|line| line.starts_with('{'))
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let run = yard.newest_run();
+    let run = sandbox.newest_run();
     assert!(lines.iter().all(|line| line["run"] == run.as_str()), "{stderr}");
     let said = |message: &str| {
         lines.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{message}: {stderr}"))

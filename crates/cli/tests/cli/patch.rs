@@ -1,6 +1,6 @@
 //! The graph of an interrupted run is changed, and changed back.
 
-use crate::harness::{GATE, Yard, assert_transcript};
+use crate::harness::{GATE, Sandbox, assert_transcript};
 
 const OPS: &str = "
 ops:
@@ -10,9 +10,9 @@ ops:
 
 #[test]
 fn a_patch_is_tried_applied_listed_and_undone() {
-    let yard = Yard::with(&[("gate.yaml", GATE), ("ops.yaml", OPS)]);
-    let run = yard.interrupted_at_gate();
-    assert_transcript!(yard.transcript(&["patch", "apply", &run, "ops.yaml", "--dry-run"]), @r#"
+    let sandbox = Sandbox::with(&[("gate.yaml", GATE), ("ops.yaml", OPS)]);
+    let run = sandbox.interrupted_at_gate();
+    assert_transcript!(sandbox.transcript(&["patch", "apply", &run, "ops.yaml", "--dry-run"]), @r#"
         exit 0
         --- stdout
         + node check
@@ -21,13 +21,13 @@ fn a_patch_is_tried_applied_listed_and_undone() {
         --- stderr
         dry run: it would make version 2 of the graph
     "#);
-    assert_transcript!(yard.transcript(&["patch", "list", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["patch", "list", &run]), @r#"
         exit 0
         --- stdout
         --- stderr
         no patches
     "#);
-    assert_transcript!(yard.transcript(&["patch", "apply", &run, "ops.yaml", "--reason", "be sure"]), @r#"
+    assert_transcript!(sandbox.transcript(&["patch", "apply", &run, "ops.yaml", "--reason", "be sure"]), @r#"
         exit 0
         --- stdout
         + node check
@@ -37,8 +37,8 @@ fn a_patch_is_tried_applied_listed_and_undone() {
         [PATCH] made version 2 of the graph
         hint: no worker runs now; carry it on with switchyard run --resume [RUN]
     "#);
-    let patch = yard.json(&["patch", "list", &run, "--json"])[0]["patch"].as_str().unwrap().to_owned();
-    assert_transcript!(yard.transcript(&["patch", "undo", &run, &patch, "--dry-run"]), @r#"
+    let patch = sandbox.json(&["patch", "list", &run, "--json"])[0]["patch"].as_str().unwrap().to_owned();
+    assert_transcript!(sandbox.transcript(&["patch", "undo", &run, &patch, "--dry-run"]), @r#"
         exit 0
         --- stdout
         - node check
@@ -47,7 +47,7 @@ fn a_patch_is_tried_applied_listed_and_undone() {
         --- stderr
         dry run: it would make version 3 of the graph
     "#);
-    assert_transcript!(yard.transcript(&["patch", "undo", &run, &patch]), @r#"
+    assert_transcript!(sandbox.transcript(&["patch", "undo", &run, &patch]), @r#"
         exit 0
         --- stdout
         - node check
@@ -57,15 +57,15 @@ fn a_patch_is_tried_applied_listed_and_undone() {
         [PATCH] made version 3 of the graph
         hint: no worker runs now; carry it on with switchyard run --resume [RUN]
     "#);
-    assert_transcript!(yard.transcript(&["patch", "undo", &run, &patch]), @r#"
+    assert_transcript!(sandbox.transcript(&["patch", "undo", &run, &patch]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: there is no patch `[PATCH]` on this run, or it was undone already
     "#);
-    let report = yard.json(&["patch", "apply", &run, "ops.yaml", "--json", "--author", "agent"]);
+    let report = sandbox.json(&["patch", "apply", &run, "ops.yaml", "--json", "--author", "agent"]);
     assert_eq!(report["version"], 4);
-    assert_transcript!(yard.transcript(&["patch", "list", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["patch", "list", &run]), @r#"
         exit 0
         --- stdout
         PATCH  VERSION  AUTHOR  REASON  UNDONE  CHANGES
@@ -80,18 +80,18 @@ fn a_patch_is_tried_applied_listed_and_undone() {
             + edge gate → check
         --- stderr
     "#);
-    yard.output(&["runs", "signal", &run, "go"]);
-    let document = yard.json(&["run", "--resume", &run, "--json"]);
+    sandbox.output(&["runs", "signal", &run, "go"]);
+    let document = sandbox.json(&["run", "--resume", &run, "--json"]);
     assert_eq!(document["nodes"]["check"]["output"], "checked");
 }
 
 #[test]
 fn what_cannot_be_patched_is_said() {
-    let yard = Yard::with(&[("gate.yaml", GATE), ("ops.yaml", OPS)]);
-    let run = yard.interrupted_at_gate();
+    let sandbox = Sandbox::with(&[("gate.yaml", GATE), ("ops.yaml", OPS)]);
+    let run = sandbox.interrupted_at_gate();
     let apply = |ops: &str, more: &[&str]| {
-        yard.file("bad.yaml", ops);
-        yard.transcript(&[&["patch", "apply", run.as_str(), "bad.yaml"], more].concat())
+        sandbox.file("bad.yaml", ops);
+        sandbox.transcript(&[&["patch", "apply", run.as_str(), "bad.yaml"], more].concat())
     };
     assert_transcript!(apply("- {op: remove_node, id: before}", &[]), @r#"
         exit 2
@@ -134,5 +134,5 @@ fn what_cannot_be_patched_is_said() {
         --- stderr
         error: the patch was made for version 9 of the graph, which is now at version 1
     "#);
-    assert_eq!(yard.output(&["patch", "undo", &run, "nonsense"]).status.code(), Some(2));
+    assert_eq!(sandbox.output(&["patch", "undo", &run, "nonsense"]).status.code(), Some(2));
 }

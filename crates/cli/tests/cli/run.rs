@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use crate::harness::{HELLO, Yard, assert_transcript, transcript};
+use crate::harness::{HELLO, Sandbox, assert_transcript, transcript};
 
 const UNLUCKY: &str = "
 name: unlucky
@@ -19,8 +19,8 @@ nodes:
 
 #[test]
 fn stdout_is_the_output_and_stderr_the_progress() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    assert_transcript!(yard.transcript(&["run", "hello.yaml", "--input", r#"{"name":"Ada"}"#]), @r#"
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    assert_transcript!(sandbox.transcript(&["run", "hello.yaml", "--input", r#"{"name":"Ada"}"#]), @r#"
         exit 0
         --- stdout
         {"greeting":"Hello, Ada!"}
@@ -31,19 +31,19 @@ fn stdout_is_the_output_and_stderr_the_progress() {
         repeat started
         repeat succeeded ([TOOK])
     "#);
-    assert!(yard.path().join("switchyard-data/switchyard.db").exists());
+    assert!(sandbox.path().join("switchyard-data/switchyard.db").exists());
 }
 
 #[test]
 fn an_input_comes_as_json_as_a_file_or_as_fields() {
-    let yard = Yard::with(&[
+    let sandbox = Sandbox::with(&[
         ("hello.yaml", HELLO),
         ("input.yaml", "name: Grace"),
         ("input.json", r#"{"name": "Joan"}"#),
     ]);
     let greeting = |args: &[&str]| {
         let args = [&["run", "hello.yaml"], args].concat();
-        yard.json(&args)["greeting"].as_str().unwrap().to_owned()
+        sandbox.json(&args)["greeting"].as_str().unwrap().to_owned()
     };
     assert_eq!(greeting(&["-i", "name=Ada"]), "Hello, Ada!");
     assert_eq!(greeting(&["-i", "name=\"Ada B\""]), "Hello, Ada B!");
@@ -53,8 +53,8 @@ fn an_input_comes_as_json_as_a_file_or_as_fields() {
 
 #[test]
 fn a_workflow_comes_through_a_pipe() {
-    let yard = Yard::new();
-    let mut command = yard.command(&["run", "-", "-i", "name=Ada"]);
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(&["run", "-", "-i", "name=Ada"]);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(HELLO.as_bytes()).unwrap();
@@ -69,8 +69,8 @@ fn a_workflow_comes_through_a_pipe() {
 
 #[test]
 fn a_document_has_exactly_these_keys() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    let document = yard.json(&["run", "hello.yaml", "-i", "name=Ada", "--json"]);
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    let document = sandbox.json(&["run", "hello.yaml", "-i", "name=Ada", "--json"]);
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&document), ["run_id", "status", "output", "error", "nodes"]);
     assert_eq!(keys(&document["nodes"]), ["greet", "repeat"]);
@@ -85,8 +85,8 @@ fn a_document_has_exactly_these_keys() {
 
 #[test]
 fn a_failure_names_node_attempt_and_cause() {
-    let yard = Yard::with(&[("unlucky.yaml", UNLUCKY)]);
-    assert_transcript!(yard.transcript(&["run", "unlucky.yaml"]), @r#"
+    let sandbox = Sandbox::with(&[("unlucky.yaml", UNLUCKY)]);
+    assert_transcript!(sandbox.transcript(&["run", "unlucky.yaml"]), @r#"
         exit 1
         --- stdout
         --- stderr
@@ -100,7 +100,7 @@ fn a_failure_names_node_attempt_and_cause() {
         error: [RUN] failed: node `bad`, attempt 2: no luck (failed)
         hint: switchyard runs retry [RUN]
     "#);
-    let output = yard.output(&["run", "unlucky.yaml", "--json"]);
+    let output = sandbox.output(&["run", "unlucky.yaml", "--json"]);
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(document["status"], "failed");
@@ -110,48 +110,48 @@ fn a_failure_names_node_attempt_and_cause() {
 
 #[test]
 fn what_was_typed_wrong_touches_no_folder() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    assert_transcript!(yard.transcript(&["run", "hello.yaml"]), @r#"
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    assert_transcript!(sandbox.transcript(&["run", "hello.yaml"]), @r#"
         exit 2
         --- stdout
         --- stderr
         input: missing `name`
         error: the input is not valid: 1 problem
     "#);
-    assert_transcript!(yard.transcript(&["run", "hello.yaml", "--input", "{name: Ada}"]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "hello.yaml", "--input", "{name: Ada}"]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: --input is not JSON: key must be a string at line 1 column 2
         hint: quote it for the shell, such as '{"name": "Ada"}', and text inside with ""
     "#);
-    assert_transcript!(yard.transcript(&["run", "helo.yaml"]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "helo.yaml"]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: there is neither a file nor a registered workflow `helo.yaml`
         hint: switchyard workflows list
     "#);
-    assert_transcript!(yard.transcript(&["run", "hello.yaml", "-i", "Ada"]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "hello.yaml", "-i", "Ada"]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: `-i Ada` has no `=`
         hint: write -i name=Ada
     "#);
-    assert_eq!(yard.output(&["run"]).status.code(), Some(2));
-    assert_eq!(yard.output(&["run", "hello.yaml", "--resume", "all"]).status.code(), Some(2));
-    assert_eq!(yard.output(&["run", "hello.yaml", "--deadline", "10"]).status.code(), Some(2));
-    assert_eq!(yard.output(&["run", "hello.yaml", "--concurrency-key", "k"]).status.code(), Some(2));
-    assert!(!yard.path().join("switchyard-data").exists());
+    assert_eq!(sandbox.output(&["run"]).status.code(), Some(2));
+    assert_eq!(sandbox.output(&["run", "hello.yaml", "--resume", "all"]).status.code(), Some(2));
+    assert_eq!(sandbox.output(&["run", "hello.yaml", "--deadline", "10"]).status.code(), Some(2));
+    assert_eq!(sandbox.output(&["run", "hello.yaml", "--concurrency-key", "k"]).status.code(), Some(2));
+    assert!(!sandbox.path().join("switchyard-data").exists());
 }
 
 #[test]
 fn an_idempotency_key_answers_the_same_run() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
     let run = |name: &str| {
         let input = format!("name={name}");
-        yard.output(&["run", "hello.yaml", "--json", "--idempotency-key", "k", "-i", &input])
+        sandbox.output(&["run", "hello.yaml", "--json", "--idempotency-key", "k", "-i", &input])
     };
     let (first, again, other) = (run("Ada"), run("Ada"), run("Bob"));
     assert_eq!(first.stdout, again.stdout);
@@ -165,22 +165,22 @@ fn an_idempotency_key_answers_the_same_run() {
 
 #[test]
 fn a_detached_run_is_accepted_and_goes_on_later() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    assert_transcript!(yard.transcript(&["run", "hello.yaml", "-i", "name=Ada", "--detach"]), @r#"
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    assert_transcript!(sandbox.transcript(&["run", "hello.yaml", "-i", "name=Ada", "--detach"]), @r#"
         exit 0
         --- stdout
         [RUN]
         --- stderr
         hint: switchyard run --resume [RUN]
     "#);
-    assert_transcript!(yard.transcript(&["run", "--resume", "all"]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "--resume", "all"]), @r#"
         exit 0
         --- stdout
         [RUN] succeeded
         --- stderr
         took up 1 run
     "#);
-    assert_transcript!(yard.transcript(&["run", "--resume", "all"]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "--resume", "all"]), @r#"
         exit 0
         --- stdout
         --- stderr
@@ -190,19 +190,19 @@ fn a_detached_run_is_accepted_and_goes_on_later() {
 
 #[test]
 fn runs_from_before_go_on_as_well() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    yard.output(&["run", "hello.yaml", "-i", "name=Ada", "--detach"]);
-    let output = yard.transcript(&["run", "hello.yaml", "-i", "name=Bob"]);
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    sandbox.output(&["run", "hello.yaml", "-i", "name=Ada", "--detach"]);
+    let output = sandbox.transcript(&["run", "hello.yaml", "-i", "name=Bob"]);
     assert!(output.contains("took up 1 unfinished run from before, which goes on as well"), "{output}");
 }
 
 #[test]
 fn commands_run_only_if_allowed() {
-    let yard = Yard::with(&[(
+    let sandbox = Sandbox::with(&[(
         "shell.yaml",
         "name: shell\nnodes: {a: {type: command, command: [cat], input: {x: 1}}}",
     )]);
-    assert_transcript!(yard.transcript(&["run", "shell.yaml"]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "shell.yaml"]), @r#"
         exit 1
         --- stdout
         --- stderr
@@ -212,13 +212,13 @@ fn commands_run_only_if_allowed() {
         error: [RUN] failed: node `a`, attempt 1: this worker runs no commands; start with --allow-commands if it should (commands_not_allowed)
         hint: switchyard runs retry [RUN]
     "#);
-    assert_eq!(yard.json(&["run", "shell.yaml", "--allow-commands"]), serde_json::json!({"x": 1}));
+    assert_eq!(sandbox.json(&["run", "shell.yaml", "--allow-commands"]), serde_json::json!({"x": 1}));
 }
 
 #[test]
 fn a_deadline_ends_a_run() {
-    let yard = Yard::with(&[("gate.yaml", crate::harness::GATE)]);
-    assert_transcript!(yard.transcript(&["run", "gate.yaml", "--deadline", "50ms"]), @r#"
+    let sandbox = Sandbox::with(&[("gate.yaml", crate::harness::GATE)]);
+    assert_transcript!(sandbox.transcript(&["run", "gate.yaml", "--deadline", "50ms"]), @r#"
         exit 1
         --- stdout
         --- stderr
@@ -235,13 +235,13 @@ fn a_deadline_ends_a_run() {
 
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    yard.output(&["run", "hello.yaml", "-i", "name=Ada"]);
-    let run = yard.newest_run();
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);
+    let run = sandbox.newest_run();
     for args in
         [&["schema"][..], &["runs", "events", &run], &["completions", "bash"], &["runs", "show", &run]]
     {
-        let mut child = yard.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = sandbox.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{args:?}");

@@ -1,6 +1,6 @@
 //! `switchyard runs …`
 
-use crate::harness::{GATE, HELLO, Yard, assert_transcript};
+use crate::harness::{GATE, HELLO, Sandbox, assert_transcript};
 
 /// It fails until there is a file `fixed`.
 const FLAKY: &str = "
@@ -12,23 +12,23 @@ nodes:
 
 #[test]
 fn a_run_is_listed_and_shown() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    yard.output(&["run", "hello.yaml", "-i", "name=Ada"]);
-    let run = yard.newest_run();
-    assert_transcript!(yard.transcript(&["runs", "list"]), @r#"
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);
+    let run = sandbox.newest_run();
+    assert_transcript!(sandbox.transcript(&["runs", "list"]), @r#"
         exit 0
         --- stdout
         RUN  WORKFLOW  STATUS  ACCEPTED  TOOK  ERROR
         [RUN]  hello  succeeded  [TIME]  [TOOK]
         --- stderr
     "#);
-    assert_transcript!(yard.transcript(&["runs", "list", "--status", "failed"]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "list", "--status", "failed"]), @r#"
         exit 0
         --- stdout
         --- stderr
         no runs
     "#);
-    assert_transcript!(yard.transcript(&["runs", "list", "--status", "lost"]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "list", "--status", "lost"]), @r#"
         exit 2
         --- stdout
         --- stderr
@@ -36,7 +36,7 @@ fn a_run_is_listed_and_shown() {
 
         For more information, try '--help'.
     "#);
-    assert_transcript!(yard.transcript(&["runs", "show", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "show", &run]), @r#"
         exit 0
         --- stdout
         run  [RUN]
@@ -58,22 +58,22 @@ fn a_run_is_listed_and_shown() {
 
 #[test]
 fn pages_follow_each_other() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
     for name in ["a", "b", "c"] {
-        yard.output(&["run", "hello.yaml", "-i", &format!("name={name}")]);
+        sandbox.output(&["run", "hello.yaml", "-i", &format!("name={name}")]);
     }
-    let first = yard.json(&["runs", "list", "--limit", "2", "--json"]);
+    let first = sandbox.json(&["runs", "list", "--limit", "2", "--json"]);
     let next = first["next"].as_str().unwrap();
-    let rest = yard.json(&["runs", "list", "--limit", "2", "--json", "--before", next]);
+    let rest = sandbox.json(&["runs", "list", "--limit", "2", "--json", "--before", next]);
     assert_eq!((first["runs"].as_array().unwrap().len(), rest["runs"].as_array().unwrap().len()), (2, 1));
 }
 
 #[test]
 fn history_is_printed_and_travelled() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    yard.output(&["run", "hello.yaml", "-i", "name=Ada"]);
-    let run = yard.newest_run();
-    assert_transcript!(yard.transcript(&["runs", "events", &run, "--after", "1"]), @r#"
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);
+    let run = sandbox.newest_run();
+    assert_transcript!(sandbox.transcript(&["runs", "events", &run, "--after", "1"]), @r#"
         exit 0
         --- stdout
             2  [TIME]  node_started  {"node":"greet","attempt":1,"claim":1,"worker":"embedded-[PID]"}
@@ -85,31 +85,31 @@ fn history_is_printed_and_travelled() {
             8  [TIME]  run_ended  {"status":"succeeded","output":{"greeting":"Hello, Ada!"},"error":null}
         --- stderr
     "#);
-    let lines = yard.output(&["runs", "events", &run, "--json"]);
+    let lines = sandbox.output(&["runs", "events", &run, "--json"]);
     let lines = String::from_utf8(lines.stdout).unwrap();
     let events: Vec<serde_json::Value> =
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(events.last().unwrap()["seq"], events.len());
-    let then = yard.json(&["runs", "show", &run, "--at", "2", "--json"]);
+    let then = sandbox.json(&["runs", "show", &run, "--at", "2", "--json"]);
     assert_eq!((&then["status"], &then["nodes"]["greet"]["status"]), (&"running".into(), &"running".into()));
     assert_eq!(then["nodes"]["repeat"]["status"], "pending");
-    assert_transcript!(yard.transcript(&["runs", "show", &run, "--at", "99"]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "show", &run, "--at", "99"]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: [RUN] has 8 events; there is no event 99
     "#);
-    assert_eq!(yard.output(&["runs", "show", &run, "--at", "0"]).status.code(), Some(2));
-    assert_eq!(yard.output(&["runs", "events", "run_00000000000000000000000000"]).status.code(), Some(2));
+    assert_eq!(sandbox.output(&["runs", "show", &run, "--at", "0"]).status.code(), Some(2));
+    assert_eq!(sandbox.output(&["runs", "events", "run_00000000000000000000000000"]).status.code(), Some(2));
 }
 
 #[test]
 fn a_failed_run_is_retried_from_what_failed() {
-    let yard = Yard::with(&[("flaky.yaml", FLAKY)]);
-    assert_eq!(yard.output(&["run", "flaky.yaml", "--allow-commands"]).status.code(), Some(1));
-    let run = yard.newest_run();
-    yard.file("fixed", "\"now\"");
-    assert_transcript!(yard.transcript(&["runs", "retry", &run, "--allow-commands"]), @r#"
+    let sandbox = Sandbox::with(&[("flaky.yaml", FLAKY)]);
+    assert_eq!(sandbox.output(&["run", "flaky.yaml", "--allow-commands"]).status.code(), Some(1));
+    let run = sandbox.newest_run();
+    sandbox.file("fixed", "\"now\"");
+    assert_transcript!(sandbox.transcript(&["runs", "retry", &run, "--allow-commands"]), @r#"
         exit 0
         --- stdout
         "now"
@@ -118,7 +118,7 @@ fn a_failed_run_is_retried_from_what_failed() {
         check started
         check succeeded ([TOOK])
     "#);
-    assert_transcript!(yard.transcript(&["runs", "retry", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "retry", &run]), @r#"
         exit 1
         --- stdout
         --- stderr
@@ -128,13 +128,13 @@ fn a_failed_run_is_retried_from_what_failed() {
 
 #[test]
 fn a_run_is_forked_from_a_step() {
-    let yard = Yard::with(&[
+    let sandbox = Sandbox::with(&[
         ("hello.yaml", HELLO),
         ("edit.yaml", "- {op: update_node, id: repeat, node: {input: {text: edited}}}"),
     ]);
-    yard.output(&["run", "hello.yaml", "-i", "name=Ada"]);
-    let run = yard.newest_run();
-    assert_transcript!(yard.transcript(&["runs", "fork", &run, "--from", "repeat", "--edit", "edit.yaml"]), @r#"
+    sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);
+    let run = sandbox.newest_run();
+    assert_transcript!(sandbox.transcript(&["runs", "fork", &run, "--from", "repeat", "--edit", "edit.yaml"]), @r#"
         exit 0
         --- stdout
         {"greeting":"edited"}
@@ -145,39 +145,39 @@ fn a_run_is_forked_from_a_step() {
         repeat started
         repeat succeeded ([TOOK])
     "#);
-    let fork = yard.json(&["runs", "fork", &run, "--from", "greet", "--input", r#"{"name":"Bob"}"#]);
+    let fork = sandbox.json(&["runs", "fork", &run, "--from", "greet", "--input", r#"{"name":"Bob"}"#]);
     assert_eq!(fork["greeting"], "Hello, Bob!");
-    assert_transcript!(yard.transcript(&["runs", "fork", &run, "--from", "nowhere"]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "fork", &run, "--from", "nowhere"]), @r#"
         exit 2
         --- stdout
         --- stderr
         error: there is no node `nowhere` in this run
     "#);
     assert_eq!(
-        yard.output(&["runs", "fork", &run, "--from", "greet", "--input", "{}"]).status.code(),
+        sandbox.output(&["runs", "fork", &run, "--from", "greet", "--input", "{}"]).status.code(),
         Some(2)
     );
 }
 
 #[test]
 fn a_run_is_paused_resumed_and_cancelled() {
-    let yard = Yard::with(&[("gate.yaml", GATE)]);
-    let run = yard.interrupted_at_gate();
-    assert_transcript!(yard.transcript(&["runs", "pause", &run]), @r#"
+    let sandbox = Sandbox::with(&[("gate.yaml", GATE)]);
+    let run = sandbox.interrupted_at_gate();
+    assert_transcript!(sandbox.transcript(&["runs", "pause", &run]), @r#"
         exit 0
         --- stdout
         --- stderr
         [RUN]: paused
         hint: switchyard runs resume [RUN]
     "#);
-    assert_transcript!(yard.transcript(&["run", "--resume", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "--resume", &run]), @r#"
         exit 1
         --- stdout
         --- stderr
         error: [RUN] is paused
         hint: switchyard runs resume [RUN]
     "#);
-    assert_transcript!(yard.transcript(&["run", "--resume", "all"]), @r#"
+    assert_transcript!(sandbox.transcript(&["run", "--resume", "all"]), @r#"
         exit 0
         --- stdout
         --- stderr
@@ -185,32 +185,32 @@ fn a_run_is_paused_resumed_and_cancelled() {
         hint: switchyard runs resume [RUN]
         nothing to resume
     "#);
-    assert_transcript!(yard.transcript(&["runs", "resume", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "resume", &run]), @r#"
         exit 0
         --- stdout
         --- stderr
         [RUN]: running
         hint: no worker runs now; carry it on with switchyard run --resume [RUN]
     "#);
-    assert_transcript!(yard.transcript(&["runs", "resume", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "resume", &run]), @r#"
         exit 1
         --- stdout
         --- stderr
         error: a run that is running cannot be resumed
     "#);
-    assert_transcript!(yard.transcript(&["runs", "cancel", &run, "--reason", "not needed"]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "cancel", &run, "--reason", "not needed"]), @r#"
         exit 0
         --- stdout
         --- stderr
         [RUN]: cancelled
     "#);
-    assert_transcript!(yard.transcript(&["runs", "cancel", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "cancel", &run]), @r#"
         exit 1
         --- stdout
         --- stderr
         error: a run that is cancelled cannot be cancelled
     "#);
-    assert_transcript!(yard.transcript(&["runs", "watch", &run]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "watch", &run]), @r#"
         exit 1
         --- stdout
         --- stderr
@@ -227,13 +227,13 @@ fn a_run_is_paused_resumed_and_cancelled() {
 
 #[test]
 fn a_run_of_another_process_is_watched_to_its_end() {
-    let yard = Yard::with(&[("gate.yaml", GATE)]);
-    let run = yard.interrupted_at_gate();
-    let mut watching = yard.spawn(&["runs", "watch", &run]);
+    let sandbox = Sandbox::with(&[("gate.yaml", GATE)]);
+    let run = sandbox.interrupted_at_gate();
+    let mut watching = sandbox.spawn(&["runs", "watch", &run]);
     watching.wait_for("gate waits for signal");
-    yard.output(&["runs", "signal", &run, "go"]);
+    sandbox.output(&["runs", "signal", &run, "go"]);
     watching.wait_for("signal `go` came");
-    yard.output(&["run", "--resume", &run]);
+    sandbox.output(&["run", "--resume", &run]);
     let (code, said) = watching.ends();
     assert_eq!(code, Some(0), "{said}");
     assert_transcript!(said, @r#"

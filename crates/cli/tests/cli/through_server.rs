@@ -4,20 +4,20 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Command;
 
-use crate::harness::{GATE, HELLO, Running, Yard, assert_transcript, transcript};
+use crate::harness::{GATE, HELLO, Running, Sandbox, assert_transcript, transcript};
 
 /// No server listens there.
 const NOBODY: &str = "http://127.0.0.1:1";
 
-fn served() -> (Yard, Running) {
-    let yard = Yard::with(&[("hello.yaml", HELLO), ("gate.yaml", GATE)]);
-    let up = yard.up();
-    (yard, up)
+fn served() -> (Sandbox, Running) {
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO), ("gate.yaml", GATE)]);
+    let up = sandbox.up();
+    (sandbox, up)
 }
 
 /// Where this server is.
-fn address(yard: &Yard) -> String {
-    let command = yard.command(&[]);
+fn address(sandbox: &Sandbox) -> String {
+    let command = sandbox.command(&[]);
     let set = command.get_envs().find(|(name, _)| *name == "SWITCHYARD_SERVER");
     set.unwrap().1.unwrap().to_str().unwrap().to_owned()
 }
@@ -28,8 +28,8 @@ fn ran(mut command: Command) -> String {
 
 #[test]
 fn ctrl_c_leaves_the_run_to_the_server() {
-    let (yard, _up) = served();
-    let mut running = yard.spawn(&["run", "gate.yaml"]);
+    let (sandbox, _up) = served();
+    let mut running = sandbox.spawn(&["run", "gate.yaml"]);
     running.wait_for("waits for signal");
     running.interrupt();
     let (code, said) = running.ends();
@@ -45,43 +45,43 @@ fn ctrl_c_leaves_the_run_to_the_server() {
     hint: switchyard runs watch [RUN]
     hint: switchyard runs cancel [RUN]
     "#);
-    let run = yard.newest_run();
-    let mut watching = yard.spawn(&["runs", "watch", &run]);
+    let run = sandbox.newest_run();
+    let mut watching = sandbox.spawn(&["runs", "watch", &run]);
     watching.wait_for("gate waits");
-    yard.json(&["runs", "signal", &run, "go", "--payload", "1", "--json"]);
+    sandbox.json(&["runs", "signal", &run, "go", "--payload", "1", "--json"]);
     assert_eq!(watching.ends().0, Some(0));
 }
 
 #[test]
 fn a_run_is_followed_through_a_restart_of_the_server() {
-    let yard = Yard::with(&[("gate.yaml", GATE)]);
-    let first = yard.up();
-    let mut running = yard.spawn(&["run", "gate.yaml"]);
+    let sandbox = Sandbox::with(&[("gate.yaml", GATE)]);
+    let first = sandbox.up();
+    let mut running = sandbox.spawn(&["run", "gate.yaml"]);
     running.wait_for("waits for signal");
-    let address = address(&yard);
+    let address = address(&sandbox);
     first.interrupt();
     assert_eq!(first.ends().0, Some(0));
-    let mut again = yard.spawn(&["up", "--listen", address.trim_start_matches("http://")]);
+    let mut again = sandbox.spawn(&["up", "--listen", address.trim_start_matches("http://")]);
     again.wait_for("Ctrl-C stops it");
-    yard.json(&["runs", "signal", &yard.newest_run(), "go", "--json"]);
+    sandbox.json(&["runs", "signal", &sandbox.newest_run(), "go", "--json"]);
     assert_eq!(running.ends().0, Some(0));
 }
 
 #[test]
 fn a_folder_that_was_named_is_not_exchanged_for_that_of_a_server() {
-    let (yard, _up) = served();
+    let (sandbox, _up) = served();
     // The same folder: through the server, because the folder itself is taken.
-    let same = yard.output(&["run", "hello.yaml", "-i", "name=Ada", "--data", "./switchyard-data"]);
+    let same = sandbox.output(&["run", "hello.yaml", "-i", "name=Ada", "--data", "./switchyard-data"]);
     assert!(same.status.success(), "{}", transcript(&same));
     // Another folder: not through the server, which knows nothing of it.
-    let other = yard.output(&["run", "hello.yaml", "-i", "name=Bo", "--data", "other"]);
+    let other = sandbox.output(&["run", "hello.yaml", "-i", "name=Bo", "--data", "other"]);
     assert!(other.status.success(), "{}", transcript(&other));
-    let count = |args: &[&str]| yard.json(args)["runs"].as_array().unwrap().len();
+    let count = |args: &[&str]| sandbox.json(args)["runs"].as_array().unwrap().len();
     assert_eq!(count(&["runs", "list", "--json", "--data", "other"]), 1);
     assert_eq!(count(&["runs", "list", "--json"]), 1);
     // Both named: they must be the same.
-    let address = address(&yard);
-    let both = yard.command(&["runs", "list", "--data", "other", "--server", &address]);
+    let address = address(&sandbox);
+    let both = sandbox.command(&["runs", "list", "--data", "other", "--server", &address]);
     let both = ran(both).replace(&address, "ADDRESS");
     assert_transcript!(both, @r#"
     exit 2
@@ -94,20 +94,20 @@ fn a_folder_that_was_named_is_not_exchanged_for_that_of_a_server() {
 
 #[test]
 fn a_server_that_was_named_has_to_answer() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    assert_transcript!(yard.transcript(&["runs", "list", "--server", NOBODY]), @r#"
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    assert_transcript!(sandbox.transcript(&["runs", "list", "--server", NOBODY]), @r#"
     exit 3
     --- stdout
     --- stderr
     error: no server answers at http://127.0.0.1:1
     hint: start one with `switchyard up`, or say --server none
     "#);
-    let mut by_environment = yard.command(&["run", "hello.yaml", "-i", "name=Ada"]);
+    let mut by_environment = sandbox.command(&["run", "hello.yaml", "-i", "name=Ada"]);
     by_environment.env("SWITCHYARD_SERVER", NOBODY);
     assert!(ran(by_environment).contains("no server answers"));
-    assert!(!yard.path().join("switchyard-data").exists(), "nothing was made");
+    assert!(!sandbox.path().join("switchyard-data").exists(), "nothing was made");
     // One that was not named need not be there. A folder that was named is enough.
-    let mut folder = yard.command(&["run", "hello.yaml", "-i", "name=Ada", "--data", "here"]);
+    let mut folder = sandbox.command(&["run", "hello.yaml", "-i", "name=Ada", "--data", "here"]);
     folder.env("SWITCHYARD_SERVER", NOBODY);
     assert!(ran(folder).starts_with("exit 0"));
 }
@@ -116,7 +116,7 @@ fn a_server_that_was_named_has_to_answer() {
 fn a_server_in_the_settings_file_comes_before_a_folder_that_nobody_named() {
     let (elsewhere, _up) = served();
     let address = address(&elsewhere);
-    let here = Yard::with(&[("hello.yaml", HELLO)]);
+    let here = Sandbox::with(&[("hello.yaml", HELLO)]);
     assert!(here.output(&["run", "hello.yaml", "-i", "name=Ada"]).status.success());
     std::fs::write(here.path().join("switchyard.toml"), format!("server = \"{address}\"\n")).unwrap();
     let mut list = here.command(&["runs", "list"]);
@@ -131,21 +131,22 @@ fn a_server_in_the_settings_file_comes_before_a_folder_that_nobody_named() {
 
 #[test]
 fn command_nodes_are_the_servers_to_allow() {
-    let yard = Yard::with(&[("c.yaml", "name: c\nnodes:\n  c: {type: command, command: [echo, hi]}\n")]);
-    let _up = yard.up();
-    let refused = yard.transcript(&["run", "c.yaml", "--allow-commands"]);
+    let sandbox =
+        Sandbox::with(&[("c.yaml", "name: c\nnodes:\n  c: {type: command, command: [echo, hi]}\n")]);
+    let _up = sandbox.up();
+    let refused = sandbox.transcript(&["run", "c.yaml", "--allow-commands"]);
     assert!(refused.starts_with("exit 1"), "{refused}");
     assert!(refused.contains("commands_not_allowed") || refused.contains("not allowed"), "{refused}");
 }
 
 #[test]
 fn a_key_lets_commands_in() {
-    let yard = Yard::with(&[("hello.yaml", HELLO)]);
-    let key = yard.output(&["keys", "create", "ci"]);
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    let key = sandbox.output(&["keys", "create", "ci"]);
     let key = String::from_utf8(key.stdout).unwrap().trim().to_owned();
-    let _up = yard.up();
+    let _up = sandbox.up();
     let hello = ["run", "hello.yaml", "-i", "name=Ada"];
-    assert_transcript!(yard.transcript(&hello), @r#"
+    assert_transcript!(sandbox.transcript(&hello), @r#"
     exit 2
     --- stdout
     --- stderr
@@ -153,10 +154,10 @@ fn a_key_lets_commands_in() {
     hint: give the key in SWITCHYARD_API_KEY, or as `api_key` in the settings file
     hint: --server none works in the data folder, whoever serves
     "#);
-    let mut with_key = yard.command(&hello);
+    let mut with_key = sandbox.command(&hello);
     with_key.env("SWITCHYARD_API_KEY", &key);
     assert!(ran(with_key).starts_with("exit 0"));
-    let mut wrong = yard.command(&hello);
+    let mut wrong = sandbox.command(&hello);
     wrong.env("SWITCHYARD_API_KEY", "swk_wrong");
     assert!(ran(wrong).contains("this is not a key of this server"));
 }
@@ -184,12 +185,12 @@ fn half_mute() -> String {
 
 #[test]
 fn a_change_that_was_not_answered_is_told_with_the_id_to_repeat_it() {
-    let yard = Yard::new();
+    let sandbox = Sandbox::new();
     let address = half_mute();
     let run = "run_00000000000000000000000000";
     let pause = |more: &[&str]| {
         let args = [&["runs", "pause", run, "--server", &address][..], more].concat();
-        yard.transcript(&args).replace(&address, "[SERVER]")
+        sandbox.transcript(&args).replace(&address, "[SERVER]")
     };
     assert_transcript!(pause(&[]), @r#"
     exit 3
@@ -209,17 +210,17 @@ fn a_change_that_was_not_answered_is_told_with_the_id_to_repeat_it() {
 
 #[test]
 fn a_change_that_is_repeated_with_its_id_is_made_once() {
-    let (yard, _up) = served();
-    let run = yard.interrupted_at_gate();
+    let (sandbox, _up) = served();
+    let run = sandbox.interrupted_at_gate();
     let signal = ["runs", "signal", &run, "other", "--payload", "1", "--operation-id", "mine", "--json"];
     for _ in 0..2 {
-        yard.json(&signal);
+        sandbox.json(&signal);
     }
-    let events = yard.output(&["runs", "events", &run]);
+    let events = sandbox.output(&["runs", "events", &run]);
     let events = String::from_utf8_lossy(&events.stdout).into_owned();
     assert_eq!(events.matches("signal_received").count(), 1, "{events}");
     let other =
-        yard.transcript(&["runs", "signal", &run, "other", "--payload", "2", "--operation-id", "mine"]);
+        sandbox.transcript(&["runs", "signal", &run, "other", "--payload", "2", "--operation-id", "mine"]);
     assert_transcript!(other, @r#"
     exit 1
     --- stdout
@@ -231,22 +232,23 @@ fn a_change_that_is_repeated_with_its_id_is_made_once() {
 /// A worker has the task, and never says anything again.
 #[tokio::test]
 async fn a_cancelled_run_waits_for_no_worker_if_it_is_told_so() {
-    let yard =
-        Yard::with(&[("work.yaml", "name: work\nnodes:\n  a: { type: function, function: forever }\n")]);
-    let _up = yard.up();
-    yard.transcript(&["run", "work.yaml", "--detach"]);
+    let sandbox =
+        Sandbox::with(&[("work.yaml", "name: work\nnodes:\n  a: { type: function, function: forever }\n")]);
+    let _up = sandbox.up();
+    sandbox.transcript(&["run", "work.yaml", "--detach"]);
     let http = switchyard_runtime::kinds::http_client().build().unwrap();
     let claim = serde_json::json!({ "worker": "w", "wait": "30s" });
-    let claimed = http.post(format!("{}/v1/tasks/claim", address(&yard))).json(&claim).send().await.unwrap();
+    let claimed =
+        http.post(format!("{}/v1/tasks/claim", address(&sandbox))).json(&claim).send().await.unwrap();
     let claimed: serde_json::Value = claimed.json().await.unwrap();
     let run = claimed["tasks"][0]["run_id"].as_str().unwrap();
-    assert_transcript!(yard.transcript(&["runs", "cancel", run]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "cancel", run]), @r#"
         exit 0
         --- stdout
         --- stderr
         [RUN]: closing
     "#);
-    assert_transcript!(yard.transcript(&["runs", "cancel", run, "--now"]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "cancel", run, "--now"]), @r#"
         exit 0
         --- stdout
         --- stderr

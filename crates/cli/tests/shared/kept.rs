@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::yard::Yard;
+use crate::fixture::Fixture;
 
 /// Its output is larger than what lies inline.
 fn large() -> Value {
@@ -18,27 +18,27 @@ fn files_in(folder: &std::path::Path) -> usize {
 async fn payloads_lie_where_the_settings_say() {
     let folder = tempfile::tempdir().unwrap();
     let place = format!("file://{}/payloads", folder.path().display());
-    let mut yard = Yard::with(&[("SWITCHYARD_CAS", &place)]);
+    let mut fixture = Fixture::with(&[("SWITCHYARD_CAS", &place)]);
     let text = "large ".repeat(5_000);
-    let run = yard.submitted_with(&large(), &json!({ "text": text })).await;
-    let view = yard.until(&run, |view| view["status"] == "succeeded").await;
+    let run = fixture.submitted_with(&large(), &json!({ "text": text })).await;
+    let view = fixture.until(&run, |view| view["status"] == "succeeded").await;
     assert_eq!(view["output"], text.as_str());
     assert!(files_in(&folder.path().join("payloads")) > 0);
-    yard.assert_all_run();
+    fixture.assert_all_run();
 }
 
 #[tokio::test]
 async fn what_is_not_kept_goes() {
-    let mut yard = Yard::with(&[("SWITCHYARD_RETENTION_KEEP_RUNS", "1")]);
+    let mut fixture = Fixture::with(&[("SWITCHYARD_RETENTION_KEEP_RUNS", "1")]);
     let mut runs = Vec::new();
     for _ in 0..3 {
-        let run = yard.submitted_with(&large(), &json!({ "text": "small" })).await;
-        yard.until(&run, |view| view["status"] == "succeeded").await;
+        let run = fixture.submitted_with(&large(), &json!({ "text": "small" })).await;
+        fixture.until(&run, |view| view["status"] == "succeeded").await;
         runs.push(run);
     }
     // A process looks when it starts.
-    yard.start_another();
-    yard.until_gone(&runs[0]).await;
-    yard.until_gone(&runs[1]).await;
-    assert!(yard.get(&format!("/v1/runs/{}", runs[2])).await.status().is_success());
+    fixture.start_another();
+    fixture.until_gone(&runs[0]).await;
+    fixture.until_gone(&runs[1]).await;
+    assert!(fixture.get(&format!("/v1/runs/{}", runs[2])).await.status().is_success());
 }

@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::yard::Yard;
+use crate::fixture::Fixture;
 
 fn limited(more: &Value) -> Value {
     let mut node = json!({ "type": "function", "function": "double", "input": { "n": "${{ input.n }}" } });
@@ -13,7 +13,7 @@ fn limited(more: &Value) -> Value {
     json!({ "name": "limited", "nodes": { "double": node } })
 }
 
-impl Yard {
+impl Fixture {
     /// Claims the one task that there is, or comes to be.
     async fn claim_at(&self, address: &str) -> Value {
         let body = json!({ "worker": "w", "types": ["function"], "lease": "60s", "wait": "60s" });
@@ -34,56 +34,56 @@ fn about(task: &Value) -> Value {
 
 #[tokio::test]
 async fn an_attempt_is_held_to_its_limit_by_whichever_process_is_there() {
-    let mut yard = Yard::start();
-    let (one, other) = (yard.address().to_owned(), yard.start_another_api());
+    let mut fixture = Fixture::start();
+    let (one, other) = (fixture.address().to_owned(), fixture.start_another_api());
     let workflow = limited(&json!({ "timeout": "2s" }));
 
     // It sends heartbeats, and all of them to the API that did not hand the task out.
-    let run = yard.submitted_with(&workflow, &json!({ "n": 1 })).await;
-    let task = yard.claim_at(&one).await;
+    let run = fixture.submitted_with(&workflow, &json!({ "n": 1 })).await;
+    let task = fixture.claim_at(&one).await;
     assert_eq!(task["timeout"], "2s");
     let refused = loop {
-        let answer = yard.post_at(&other, "/v1/tasks/heartbeat", &about(&task)).await;
+        let answer = fixture.post_at(&other, "/v1/tasks/heartbeat", &about(&task)).await;
         if answer.status() != StatusCode::OK {
             break answer;
         }
     };
     assert_eq!(refused.status(), StatusCode::CONFLICT);
     assert_eq!(refused.json::<Value>().await.unwrap()["code"], "task_timed_out");
-    yard.failed_with(&run, "timeout").await;
+    fixture.failed_with(&run, "timeout").await;
 
     // It says nothing any more.
-    let run = yard.submitted_with(&workflow, &json!({ "n": 2 })).await;
-    yard.claim_at(&one).await;
-    yard.failed_with(&run, "timeout").await;
+    let run = fixture.submitted_with(&workflow, &json!({ "n": 2 })).await;
+    fixture.claim_at(&one).await;
+    fixture.failed_with(&run, "timeout").await;
 
     // The API that handed the task out is gone.
-    let run = yard.submitted_with(&workflow, &json!({ "n": 3 })).await;
-    yard.claim_at(&other).await;
-    yard.stop_last();
-    yard.failed_with(&run, "timeout").await;
-    yard.assert_all_run();
+    let run = fixture.submitted_with(&workflow, &json!({ "n": 3 })).await;
+    fixture.claim_at(&other).await;
+    fixture.stop_last();
+    fixture.failed_with(&run, "timeout").await;
+    fixture.assert_all_run();
 }
 
 #[tokio::test]
 async fn a_result_is_remembered_whichever_process_hears_of_it() {
-    let mut yard = Yard::start();
-    let (one, other) = (yard.address().to_owned(), yard.start_another_api());
+    let mut fixture = Fixture::start();
+    let (one, other) = (fixture.address().to_owned(), fixture.start_another_api());
     let workflow = limited(&json!({ "cache": { "ttl": "1h" } }));
-    let run = yard.submitted_with(&workflow, &json!({ "n": 21 })).await;
-    let task = yard.claim_at(&one).await;
+    let run = fixture.submitted_with(&workflow, &json!({ "n": 21 })).await;
+    let task = fixture.claim_at(&one).await;
     let mut done = about(&task);
     done["output"] = json!(42);
-    assert_eq!(yard.post_at(&other, "/v1/tasks/complete", &done).await.status(), StatusCode::OK);
-    yard.until(&run, |view| view["status"] == "succeeded").await;
+    assert_eq!(fixture.post_at(&other, "/v1/tasks/complete", &done).await.status(), StatusCode::OK);
+    fixture.until(&run, |view| view["status"] == "succeeded").await;
 
-    let again = yard.submitted_with(&workflow, &json!({ "n": 21 })).await;
+    let again = fixture.submitted_with(&workflow, &json!({ "n": 21 })).await;
     let body = json!({ "worker": "w", "types": ["function"], "wait": "0s" });
     let view = loop {
         // Whoever claims it finds its result, and has nothing to call.
-        let claimed: Value = yard.post_at(&one, "/v1/tasks/claim", &body).await.json().await.unwrap();
+        let claimed: Value = fixture.post_at(&one, "/v1/tasks/claim", &body).await.json().await.unwrap();
         assert_eq!(claimed["tasks"], json!([]));
-        let view: Value = yard.get(&format!("/v1/runs/{again}")).await.json().await.unwrap();
+        let view: Value = fixture.get(&format!("/v1/runs/{again}")).await.json().await.unwrap();
         if view["ended_at"].is_string() {
             break view;
         }
@@ -93,21 +93,21 @@ async fn a_result_is_remembered_whichever_process_hears_of_it() {
 
 #[tokio::test]
 async fn a_worker_that_does_not_stop_is_not_waited_for() {
-    let yard = Yard::with(&[("SWITCHYARD_RUNS_STOP_GRACE", "1s")]);
-    let one = yard.address().to_owned();
-    let run = yard.submitted_with(&limited(&json!({})), &json!({ "n": 1 })).await;
-    let task = yard.claim_at(&one).await;
-    let answer = yard.post(&format!("/v1/runs/{run}/cancel"), &json!({})).await;
+    let fixture = Fixture::with(&[("SWITCHYARD_RUNS_STOP_GRACE", "1s")]);
+    let one = fixture.address().to_owned();
+    let run = fixture.submitted_with(&limited(&json!({})), &json!({ "n": 1 })).await;
+    let task = fixture.claim_at(&one).await;
+    let answer = fixture.post(&format!("/v1/runs/{run}/cancel"), &json!({})).await;
     assert_eq!(answer.json::<Value>().await.unwrap()["status"], "closing");
-    yard.until(&run, |view| view["status"] == "cancelled").await;
-    let late = yard.post("/v1/tasks/complete", &about(&task)).await;
+    fixture.until(&run, |view| view["status"] == "cancelled").await;
+    let late = fixture.post("/v1/tasks/complete", &about(&task)).await;
     assert_eq!(late.status(), StatusCode::CONFLICT);
 
-    let yard = Yard::with(&[("SWITCHYARD_RUNS_STOP_GRACE", "1h")]);
-    let run = yard.submitted_with(&limited(&json!({})), &json!({ "n": 1 })).await;
-    let task = yard.claim_at(yard.address()).await;
-    let answer = yard.post(&format!("/v1/runs/{run}/cancel"), &json!({ "now": true })).await;
+    let fixture = Fixture::with(&[("SWITCHYARD_RUNS_STOP_GRACE", "1h")]);
+    let run = fixture.submitted_with(&limited(&json!({})), &json!({ "n": 1 })).await;
+    let task = fixture.claim_at(fixture.address()).await;
+    let answer = fixture.post(&format!("/v1/runs/{run}/cancel"), &json!({ "now": true })).await;
     assert_eq!(answer.json::<Value>().await.unwrap()["status"], "cancelled");
-    let late = yard.post("/v1/tasks/complete", &about(&task)).await;
+    let late = fixture.post("/v1/tasks/complete", &about(&task)).await;
     assert_eq!(late.status(), StatusCode::CONFLICT);
 }

@@ -4,8 +4,8 @@
 mod archive_away;
 mod archives;
 mod collector;
+mod fixture;
 mod kept;
 mod limits;
 mod observed;
 mod redis_away;
-mod yard;

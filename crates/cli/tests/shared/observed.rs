@@ -5,29 +5,29 @@ use std::collections::BTreeMap;
 use switchyard_test_servers::free_port;
 
 use crate::collector;
-use crate::yard::Yard;
+use crate::fixture::Fixture;
 
 /// Each step is reported once, whichever process executes it or ships its events, also when the shipper changes.
 #[tokio::test]
 async fn each_span_is_reported_once() {
     let (collector, received) = collector::start();
-    let mut yard = Yard::with(&[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector)]);
+    let mut fixture = Fixture::with(&[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector)]);
     let mut runs = Vec::new();
     for _ in 0..4 {
-        runs.push(yard.submitted().await);
+        runs.push(fixture.submitted().await);
     }
     for run in &runs {
-        yard.until_at(run, "first", "waiting").await;
+        fixture.until_at(run, "first", "waiting").await;
     }
-    yard.stop_first();
+    fixture.stop_first();
     for run in &runs {
-        yard.signal(run, "first").await;
-        yard.signal(run, "second").await;
+        fixture.signal(run, "first").await;
+        fixture.signal(run, "second").await;
     }
     for run in &runs {
-        yard.until(run, |view| view["status"] == "succeeded").await;
+        fixture.until(run, |view| view["status"] == "succeeded").await;
     }
-    yard.stop_all();
+    fixture.stop_all();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut ids = std::collections::BTreeSet::new();
     for span in received.try_iter() {
@@ -46,14 +46,14 @@ async fn the_metrics_of_all_processes_add_up() {
     let port = free_port();
     let listen = format!("127.0.0.1:{port}");
     // Only one process can have that address, and the first is there first.
-    let mut yard = Yard::with_first(&[("SWITCHYARD_METRICS_LISTEN", &listen)]);
-    let run = yard.submitted().await;
-    yard.signal(&run, "first").await;
-    yard.signal(&run, "second").await;
-    yard.until(&run, |view| view["status"] == "succeeded").await;
+    let mut fixture = Fixture::with_first(&[("SWITCHYARD_METRICS_LISTEN", &listen)]);
+    let run = fixture.submitted().await;
+    fixture.signal(&run, "first").await;
+    fixture.signal(&run, "second").await;
+    fixture.until(&run, |view| view["status"] == "succeeded").await;
     let worker = format!("http://{listen}");
-    assert_eq!(yard.metric("switchyard_runs_accepted_total").await, Some(1.0));
-    let of_worker = async |name: &str| yard.metric_at(&worker, name).await;
+    assert_eq!(fixture.metric("switchyard_runs_accepted_total").await, Some(1.0));
+    let of_worker = async |name: &str| fixture.metric_at(&worker, name).await;
     assert_eq!(of_worker(r#"switchyard_runs_ended_total{status="succeeded"}"#).await, Some(1.0));
     assert_eq!(of_worker(r#"switchyard_steps_total{outcome="succeeded"}"#).await, Some(5.0));
     assert_eq!(of_worker(r#"switchyard_steps_total{outcome="waiting"}"#).await, Some(2.0));
@@ -63,7 +63,7 @@ async fn the_metrics_of_all_processes_add_up() {
     for name in ["switchyard_runs_in_flight", "switchyard_archive_pending_events", "switchyard_timers"] {
         assert_eq!(of_worker(name).await, Some(0.0), "{name}");
     }
-    assert!(yard.get_at(&worker, "/readyz").await.status().is_success());
-    assert_eq!(yard.get_at(&worker, "/v1/runs").await.status().as_u16(), 404);
-    yard.assert_all_run();
+    assert!(fixture.get_at(&worker, "/readyz").await.status().is_success());
+    assert_eq!(fixture.get_at(&worker, "/v1/runs").await.status().as_u16(), 404);
+    fixture.assert_all_run();
 }

@@ -9,7 +9,7 @@ use crate::harness::{TestServer, cutting_proxy, gate};
 
 /// What the archive has, as clients see it.
 async fn archived(server: &TestServer, run: RunId) -> Vec<switchyard_client::documents::Event> {
-    let events = server.yard.engine().history().events(run, 0, None).await.unwrap();
+    let events = server.fixture.engine().history().events(run, 0, None).await.unwrap();
     events.iter().map(|event| switchyard_client::documents::Event::of(event).unwrap()).collect()
 }
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
-    pub(crate) yard: Embedded,
+    pub(crate) fixture: Embedded,
     stop: CancellationToken,
     serving: JoinHandle<()>,
     data: PathBuf,
@@ -33,21 +33,22 @@ impl TestServer {
     async fn open(data: PathBuf, folder: TempDir, listener: TcpListener) -> Self {
         let mut options = Options::new(Path::new(&data));
         options.leave_functions = true;
-        let yard = Embedded::open(options).await.unwrap();
-        yard.work();
-        let state = ServerState::new(yard.engine().clone(), yard.services().clone()).of_store(yard.id());
+        let fixture = Embedded::open(options).await.unwrap();
+        fixture.work();
+        let state =
+            ServerState::new(fixture.engine().clone(), fixture.services().clone()).of_store(fixture.id());
         let stop = CancellationToken::new();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
-        Self { address, yard, stop, serving, data, folder }
+        Self { address, fixture, stop, serving, data, folder }
     }
 
     /// The same folder on the same port, served anew.
     pub(crate) async fn restart(self) -> Self {
-        let Self { address, yard, stop, serving, data, folder } = self;
+        let Self { address, fixture, stop, serving, data, folder } = self;
         stop.cancel();
         serving.await.unwrap();
-        yard.shut_down(Duration::ZERO).await;
+        fixture.shut_down(Duration::ZERO).await;
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();
         socket.bind(address).unwrap();

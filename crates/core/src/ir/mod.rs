@@ -40,7 +40,7 @@ pub struct Ir {
     pub sinks: Vec<NodeIx>,
     /// The hidden last step that evaluates the workflow's `output`, if it has one.
     pub output: Option<NodeIx>,
-    /// How many nodes of a run may be in play at once.
+    /// How many nodes of a run may be active at once.
     pub parallelism: Option<u32>,
     pub deadline: Option<Duration>,
 }

@@ -24,16 +24,16 @@ pub struct Children {
     /// No further child starts.
     pub stopped: bool,
     /// What each is to be started with, by index.
-    pub specs: Lent<ChildSpec>,
+    pub specs: PartialList<ChildSpec>,
     /// What those came to that have ended, by index.
-    pub ends: Lent<ChildEnd>,
+    pub ends: PartialList<ChildEnd>,
 }
 
 /// What the children of a node came to, once all of those that were started have ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gathered {
     pub count: u32,
-    pub ends: Lent<ChildEnd>,
+    pub ends: PartialList<ChildEnd>,
 }
 
 /// A child, as the worker sees it that looks at the results. One without an end was never started.
@@ -49,15 +49,15 @@ pub struct ChildEnd {
     pub error: Option<RunError>,
 }
 
-/// Values by index: all of them, or those that a store lends which keeps them elsewhere.
+/// Values by index: all of them, or those that were loaded by a store which keeps them elsewhere.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lent<T> {
+pub struct PartialList<T> {
     values: BTreeMap<u32, T>,
     /// Which were looked up. `None` if all were.
     looked_up: Option<BTreeSet<u32>>,
 }
 
-/// A store has to lend more, and let the command be decided anew.
+/// A store has to load more, and let the command be decided anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wanted {
     /// What a child came to, if it has ended.
@@ -67,7 +67,7 @@ pub enum Wanted {
     Everything,
 }
 
-impl<T> Lent<T> {
+impl<T> PartialList<T> {
     pub fn whole(values: impl IntoIterator<Item = (u32, T)>) -> Self {
         Self { values: values.into_iter().collect(), looked_up: None }
     }
@@ -107,8 +107,8 @@ impl Children {
             started: 0,
             ended: 0,
             stopped: false,
-            specs: Lent::whole((0..).zip(plan.children.iter().cloned())),
-            ends: Lent::whole([]),
+            specs: PartialList::whole((0..).zip(plan.children.iter().cloned())),
+            ends: PartialList::whole([]),
         }
     }
 
@@ -171,7 +171,7 @@ impl Run {
         let children = self.children(ix).filter(|children| children.room() > 0)?;
         let index = children.started;
         if !children.specs.knows(index) {
-            out.effects.push(Effect::NotLent { node: ix, wanted: Wanted::SpecsFrom(index) });
+            out.effects.push(Effect::NotLoaded { node: ix, wanted: Wanted::SpecsFrom(index) });
         }
         Some((index, children.specs.get(index)?.run))
     }
@@ -220,7 +220,7 @@ impl Run {
     fn awaits_child(&self, ix: NodeIx, index: u32, out: &mut Changes) -> bool {
         let Some(children) = self.children(ix) else { return false };
         if !children.ends.knows(index) {
-            out.effects.push(Effect::NotLent { node: ix, wanted: Wanted::End(index) });
+            out.effects.push(Effect::NotLoaded { node: ix, wanted: Wanted::End(index) });
         }
         index < children.started && children.ends.get(index).is_none()
     }
@@ -287,7 +287,7 @@ impl Run {
         let under_way = self.children(ix).filter(|children| children.started > children.ended);
         let Some(children) = under_way else { return Vec::new() };
         if !children.specs.is_whole() || !children.ends.is_whole() {
-            return vec![Effect::NotLent { node: ix, wanted: Wanted::Everything }];
+            return vec![Effect::NotLoaded { node: ix, wanted: Wanted::Everything }];
         }
         children.under_way().map(|child| Effect::CancelChild { child, compensate, stop_by }).collect()
     }

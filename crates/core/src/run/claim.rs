@@ -88,7 +88,7 @@ impl Run {
         if let Some(Waiting::Gathered(gathered)) = self.node(ix).wait.as_deref()
             && !gathered.ends.is_whole()
         {
-            out.effects.push(Effect::NotLent { node: ix, wanted: Wanted::Everything });
+            out.effects.push(Effect::NotLoaded { node: ix, wanted: Wanted::Everything });
         }
         Some(self.task(ix, now))
     }

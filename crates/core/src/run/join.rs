@@ -17,7 +17,7 @@ impl Run {
         self.approvals = self.approvals + u32::from(asks) - u32::from(asked);
         if next == NodeState::Ready {
             effects.push(Effect::Ready(ix));
-        } else if in_play(was) && !in_play(next) && self.parallelism().is_some() {
+        } else if active(was) && !active(next) && self.parallelism().is_some() {
             effects.push(Effect::Left(ix));
         }
         true
@@ -95,6 +95,6 @@ impl Run {
     }
 }
 
-fn in_play(state: NodeState) -> bool {
+fn active(state: NodeState) -> bool {
     matches!(state, NodeState::Ready | NodeState::Running)
 }

@@ -38,11 +38,11 @@ use crate::ir::{Ir, NodeIx};
 use crate::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 
 pub use apply::Damaged;
-pub use children::{CHILDREN_AT_ONCE, Child, ChildEnd, Children, Gathered, Lent, Wanted};
+pub use children::{CHILDREN_AT_ONCE, Child, ChildEnd, Children, Gathered, PartialList, Wanted};
 pub use claim::{Reading, Task, TimeLimit};
 pub use event::*;
 pub use node::{NodeRun, NodeState, Transition, Waiting};
-pub use progress::{CHUNKS_MAX, Progress, Said};
+pub use progress::{CHUNKS_MAX, NodeProgress, Progress};
 pub use refusal::Refusal;
 pub use settle::{ClaimRef, Outcome as TaskOutcome, Settled, Settlement};
 
@@ -174,7 +174,7 @@ pub struct Run {
     /// Signals that arrived before a node waited for them.
     pub signals: VecDeque<(Arc<str>, Payload)>,
     /// Commands that have taken effect, by id, with the hash of what each asked for. A store that keeps runs elsewhere
-    /// lends only those that a command asks about.
+    /// loads only those that a command asks about.
     pub operations: Arc<BTreeMap<OperationId, Hash>>,
     pub patches: Vec<Patched>,
     pub output: Payload,
@@ -242,8 +242,8 @@ pub enum Effect {
     },
     /// Claims were ended by the run itself, and not by their holders.
     ClaimsEnded,
-    /// A store that keeps the children of this node elsewhere has to lend more of them: what was decided is void.
-    NotLent {
+    /// A store that keeps the children of this node elsewhere has to load more of them: what was decided is void.
+    NotLoaded {
         node: NodeIx,
         wanted: Wanted,
     },
@@ -292,7 +292,7 @@ impl Run {
         &mut self.nodes[ix.index()]
     }
 
-    /// How many nodes may be in play at once: the run's own cap, or its workflow's.
+    /// How many nodes may be active at once: the run's own cap, or its workflow's.
     pub fn parallelism(&self) -> Option<u32> {
         self.accepted.parallelism.or(self.ir.parallelism)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::children::{Children, Gathered};
 use super::event::WaitFor;
-use super::progress::Said;
+use super::progress::NodeProgress;
 use crate::{NodeError, Payload, Timestamp};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ pub struct NodeRun {
     /// How often it has waited for runs of its own: the iteration of a loop.
     pub rounds: u32,
     /// What its workers have said while they held it.
-    pub said: Option<Box<Said>>,
+    pub said: Option<Box<NodeProgress>>,
 }
 
 /// What a waiting node remembers.

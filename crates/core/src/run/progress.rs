@@ -22,7 +22,7 @@ pub enum Progress {
 
 /// What a node has said so far. Boxed in [`NodeRun`], because most nodes say nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct NodeProgress {
     pub checkpoint: Option<Payload>,
     /// Of the current attempt.
     pub chunks: u32,

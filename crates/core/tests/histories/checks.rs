@@ -11,7 +11,7 @@ use crate::world::World;
 
 /// Checks the runs that were touched, and that what is ready can be found.
 pub(crate) fn touched(world: &World, runs: &[RunId]) {
-    for run in runs.iter().filter_map(|id| world.yard.run(*id)) {
+    for run in runs.iter().filter_map(|id| world.in_flight.run(*id)) {
         counter_is_the_tokens_in_flight(run);
         history_rebuilds_the_state(world, run);
         parallelism_is_kept(run);
@@ -23,7 +23,7 @@ pub(crate) fn touched(world: &World, runs: &[RunId]) {
 /// Time passes only together with a pass of the duties: no claim outlives its limit, and none the grace of a run that
 /// is being closed.
 fn nothing_is_held_for_too_long(world: &World) {
-    for run in world.yard.runs() {
+    for run in world.in_flight.runs() {
         let history = &world.histories[&run.id];
         let stop_by = history.iter().rev().find_map(|event| match &event.kind {
             EventKind::RunClosing { stop_by, .. } => Some(*stop_by),
@@ -47,14 +47,14 @@ fn nothing_is_held_for_too_long(world: &World) {
 
 fn every_ready_node_is_queued(world: &World) {
     let mut ready: HashMap<Arc<str>, usize> = HashMap::new();
-    for run in world.yard.runs().filter(|run| run.hands_out() && run.parallelism().is_none()) {
+    for run in world.in_flight.runs().filter(|run| run.hands_out() && run.parallelism().is_none()) {
         for ix in run.ir.indices().filter(|ix| run.node(*ix).state == NodeState::Ready) {
             *ready.entry(run.ir.node(ix).queue.clone()).or_default() += 1;
         }
     }
-    for depth in world.yard.depths() {
+    for depth in world.in_flight.depths() {
         let expected = ready.get(&depth.queue).copied().unwrap_or(0);
-        let queued: usize = depth.lanes.iter().map(|lane| lane.waiting).sum();
+        let queued: usize = depth.bands.iter().map(|band_depth| band_depth.waiting).sum();
         assert!(queued >= expected, "{}: {queued} tokens queued for {expected} ready nodes", depth.queue);
     }
 }

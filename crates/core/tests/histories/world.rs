@@ -1,14 +1,14 @@
-//! A yard, everything that was written about it, and somebody who pokes at it.
+//! In-flight state, its history, and random commands to it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use switchyard_core::in_flight::*;
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::{DrawnOnError, Sketch};
 use switchyard_core::run::*;
-use switchyard_core::yard::*;
 use switchyard_core::{ApprovalId, Hash, OperationId, PatchId, Payload, RunId, Timestamp};
 
 use crate::checks;
@@ -58,7 +58,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
 }
 
 pub(crate) struct World {
-    pub(crate) yard: Yard,
+    pub(crate) in_flight: InFlight,
     pub(crate) histories: HashMap<RunId, Vec<Event>>,
     pub(crate) irs: HashMap<Hash, Arc<Ir>>,
     /// Runs in the order in which they were accepted.
@@ -81,7 +81,7 @@ const LEASE: Duration = Duration::from_secs(30);
 impl World {
     pub(crate) fn new(graphs: Vec<Sketch>) -> Self {
         let mut world = Self {
-            yard: Yard::new(Limits::default()),
+            in_flight: InFlight::new(Limits::default()),
             histories: HashMap::new(),
             irs: HashMap::new(),
             order: Vec::new(),
@@ -104,7 +104,7 @@ impl World {
 
     fn learn(&mut self, ir: Arc<Ir>) {
         self.irs.insert(ir.hash, ir.clone());
-        self.yard.learn(ir);
+        self.in_flight.learn(ir);
     }
 
     fn fresh(&mut self) -> u64 {
@@ -149,21 +149,21 @@ impl World {
         match *op {
             Op::Accept { graph, key } => self.accept(graph, key, out),
             Op::Claim { max } => {
-                let tasks = self.yard.claim(&want(usize::from(max)), now, out);
+                let tasks = self.in_flight.claim(&want(usize::from(max)), now, out);
                 self.held.extend(tasks.iter().map(claim_of));
             }
             Op::Settle { which, how } => self.settle(which, how, out),
             Op::SettleAgain { which, how } => self.settle_again(which, how, out),
             Op::Heartbeat { which } => {
                 if let Some(claim) = self.held.get(usize::from(which) % self.held.len().max(1)) {
-                    self.yard.heartbeat(claim, Some(LEASE), now);
+                    self.in_flight.heartbeat(claim, Some(LEASE), now);
                 }
             }
             Op::Progress { which, stale, checkpoint } => self.progress(which, stale, checkpoint, out),
             Op::Pass { seconds } => {
                 self.now = now.plus(Duration::from_secs(u64::from(seconds)));
-                self.yard.fire_due(self.now, out);
-                self.yard.reclaim(self.now, out);
+                self.in_flight.fire_due(self.now, out);
+                self.in_flight.reclaim(self.now, out);
             }
             Op::Cancel { run, compensate, now } => {
                 let cancel = Command::Cancel { by: "me".into(), reason: "".into(), compensate, now };
@@ -189,7 +189,7 @@ impl World {
         accepted.concurrency =
             key.map(|key| Concurrency { key: format!("key{}", key % 2).into(), limit: 1 + u32::from(key) });
         self.drawn.insert(id, sketch);
-        self.yard.accept(NewRun { id, accepted }, self.now, out).expect("a fresh run is accepted");
+        self.in_flight.accept(NewRun { id, accepted }, self.now, out).expect("a fresh run is accepted");
     }
 
     fn settle(&mut self, which: u8, how: How, out: &mut Vec<Event>) {
@@ -199,7 +199,7 @@ impl World {
         let place = usize::from(which) % self.held.len();
         let claim = self.held.swap_remove(place);
         let outcome = how.outcome(self.now, &mut self.counter);
-        self.yard.settle(Settlement { claim: claim.clone(), outcome }, self.now, out);
+        self.in_flight.settle(Settlement { claim: claim.clone(), outcome }, self.now, out);
         self.settled.push(claim);
     }
 
@@ -210,7 +210,7 @@ impl World {
         }
         let claim = self.settled[usize::from(which) % self.settled.len()].clone();
         let outcome = how.outcome(self.now, &mut self.counter);
-        let answer = self.yard.settle(Settlement { claim, outcome }, self.now, out);
+        let answer = self.in_flight.settle(Settlement { claim, outcome }, self.now, out);
         assert_ne!(answer, Settled::Applied, "a second settlement was applied");
         assert!(out.is_empty(), "a second settlement changed something: {out:?}");
     }
@@ -222,7 +222,7 @@ impl World {
         let value = Payload::from_value(&which.into());
         let progress =
             if checkpoint { Progress::Checkpoint(value) } else { Progress::Chunks(vec![value; 3]) };
-        let answer = self.yard.progress(claim, progress, self.now, out).expect("within the bounds");
+        let answer = self.in_flight.progress(claim, progress, self.now, out).expect("within the bounds");
         assert_eq!(answer == Settled::Applied, !out.is_empty());
         assert!(!stale || out.is_empty(), "a settled claim said something: {out:?}");
     }
@@ -243,7 +243,7 @@ impl World {
     ) -> Option<Result<Applied, Refusal>> {
         let asked = Hash::of(format!("{command:?}").as_bytes());
         let operation = Operation { id: OperationId::drawn(self.fresh().into()), command: asked };
-        let answer = self.yard.command(run, &operation, command.clone(), self.now, out);
+        let answer = self.in_flight.command(run, &operation, command.clone(), self.now, out);
         if matches!(answer, Some(Ok(_))) {
             self.applied.push((run, operation, command));
         }
@@ -260,11 +260,11 @@ impl World {
         if changed {
             operation.command = Hash::of(b"something else");
         }
-        let ended = self.yard.run(run).is_none();
+        let ended = self.in_flight.run(run).is_none();
         if ended && matches!(command, Command::Retry { .. }) {
-            self.yard.restore(vec![self.replay(run)], self.now, out);
+            self.in_flight.restore(vec![self.replay(run)], self.now, out);
         }
-        let answer = self.yard.command(run, &operation, command.clone(), self.now, out);
+        let answer = self.in_flight.command(run, &operation, command.clone(), self.now, out);
         assert!(out.is_empty(), "a repeated command changed something: {out:?}");
         let known = match changed {
             true => Err(Refusal::OperationReused(operation.id)),
@@ -272,12 +272,12 @@ impl World {
         };
         let expected = (!ended || matches!(command, Command::Retry { .. })).then_some(known);
         assert_eq!(answer, expected);
-        assert_eq!(self.yard.run(run).is_none(), ended, "a run that was looked at stays where it was");
+        assert_eq!(self.in_flight.run(run).is_none(), ended, "a run that was looked at stays where it was");
     }
 
     fn decide(&mut self, approve: bool, out: &mut Vec<Event>) {
         let Some(approval) = self.approvals.pop() else { return };
-        let Some(run) = self.yard.run_of_approval(&approval) else { return };
+        let Some(run) = self.in_flight.run_of_approval(&approval) else { return };
         let decision = if approve { Decision::Approved } else { Decision::Rejected };
         let command = Command::Decide { approval, decision, by: "me".into(), comment: "".into() };
         self.give(run, command, out).expect("it is here").expect("it is pending");
@@ -286,7 +286,9 @@ impl World {
     /// Changes the sketch at random. I8: it is taken only if nothing that has started is touched.
     fn patch(&mut self, run: u8, what: u8, out: &mut Vec<Event>) {
         let Some(id) = self.pick(run) else { return };
-        let (Some(sketch), Some(state)) = (self.drawn.get(&id), self.yard.run(id).cloned()) else { return };
+        let (Some(sketch), Some(state)) = (self.drawn.get(&id), self.in_flight.run(id).cloned()) else {
+            return;
+        };
         let mut sketch = sketch.clone();
         let target = usize::from(what / 4) % sketch.nodes.len();
         match what % 4 {
@@ -337,13 +339,13 @@ impl World {
 
     fn retry(&mut self, run: u8, out: &mut Vec<Event>) {
         let Some(id) = self.pick(run) else { return };
-        if self.yard.run(id).is_some() {
+        if self.in_flight.run(id).is_some() {
             return;
         }
         let ended = self.replay(id);
         // A child is retried with its parent, not alone.
         if ended.accepted.parent.is_none() {
-            self.yard.restore(vec![ended], self.now, out);
+            self.in_flight.restore(vec![ended], self.now, out);
             let _ = self.give(id, Command::Retry { by: "me".into() }, out);
         }
     }
@@ -354,19 +356,19 @@ impl World {
 
     /// The process dies; all that is left is the journal.
     fn restart(&mut self, out: &mut Vec<Event>) {
-        self.yard = Yard::new(Limits { deliveries_max: 1_000, ..Limits::default() });
+        self.in_flight = InFlight::new(Limits { deliveries_max: 1_000, ..Limits::default() });
         for ir in self.irs.values() {
-            self.yard.learn(ir.clone());
+            self.in_flight.learn(ir.clone());
         }
         let runs = self.order.iter().map(|id| self.replay(*id)).filter(|run| !run.is_ended()).collect();
-        self.yard.restore(runs, self.now, out);
+        self.in_flight.restore(runs, self.now, out);
         self.settled.append(&mut self.held);
     }
 
     /// I1: helped along, every run comes to its end.
     pub(crate) fn drain(&mut self) {
         for _ in 0..2_000 {
-            if self.yard.is_empty() {
+            if self.in_flight.is_empty() {
                 return;
             }
             self.help(|run| run.paused, &Command::Resume { by: "me".into() });
@@ -382,7 +384,7 @@ impl World {
             let signal = Command::Signal { name: "go".into(), payload: Payload::null() };
             self.help(|run| run.signals.is_empty(), &signal);
         }
-        let stuck: Vec<_> = self.yard.runs().collect();
+        let stuck: Vec<_> = self.in_flight.runs().collect();
         panic!("runs that do not end: {stuck:#?}");
     }
 }
@@ -390,7 +392,7 @@ impl World {
 impl World {
     /// Gives a command to every run that needs it.
     fn help(&mut self, needs: impl Fn(&Run) -> bool, command: &Command) {
-        let ids: Vec<RunId> = self.yard.runs().filter(|run| needs(run)).map(|run| run.id).collect();
+        let ids: Vec<RunId> = self.in_flight.runs().filter(|run| needs(run)).map(|run| run.id).collect();
         for id in ids {
             let mut out = Vec::new();
             let _ = self.give(id, command.clone(), &mut out);

@@ -8,13 +8,13 @@ use switchyard_core::run::{NodeState, RunStatus};
 use switchyard_lang::Program;
 use switchyard_runtime::{EngineError, Handlers, Submission, ids};
 
-use crate::support::{Seen, TestYard};
+use crate::support::{RunViewExt, TestEngine};
 
 #[tokio::test]
 async fn an_expression_that_fails_at_run_time_names_itself() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     let text = "name: t\nnodes:\n  a: { type: transform, value: '${{ input.items[3].price }}' }\n";
-    let view = yard.run(text, json!({"items": []})).await;
+    let view = fixture.run(text, json!({"items": []})).await;
     assert_eq!((view.status(), view.error_code()), (RunStatus::Failed, "expression".into()));
     let message = view.error.unwrap().to_string();
     assert!(message.contains("input.items[3].price"), "{message}");
@@ -31,7 +31,7 @@ fn misbehaving() -> Handlers {
 
 #[tokio::test]
 async fn handlers_that_misbehave_fail_their_node_and_nobody_else() {
-    let yard = TestYard::with_handlers(misbehaving()).await;
+    let fixture = TestEngine::with_handlers(misbehaving()).await;
     for (function, code) in [
         ("panics", "panic"),
         ("hangs", "timeout"),
@@ -40,25 +40,25 @@ async fn handlers_that_misbehave_fail_their_node_and_nobody_else() {
     ] {
         let text =
             format!("name: t\nnodes:\n  a: {{ type: function, function: {function}, timeout: 50ms }}\n");
-        let view = yard.run(&text, json!({})).await;
+        let view = fixture.run(&text, json!({})).await;
         assert_eq!((view.status(), view.error_code()), (RunStatus::Failed, code.into()), "{function}");
     }
     let text = "name: t\nnodes:\n  a: { type: function, function: noop }\n";
-    assert_eq!(yard.run(text, json!({})).await.status(), RunStatus::Succeeded, "the worker is well");
+    assert_eq!(fixture.run(text, json!({})).await.status(), RunStatus::Succeeded, "the worker is well");
 }
 
 #[tokio::test]
 async fn fifty_megabytes_pass_through_unseen() {
-    let yard = TestYard::with_handlers(misbehaving()).await;
+    let fixture = TestEngine::with_handlers(misbehaving()).await;
     let text = r#"
 name: t
 nodes:
   big: { type: function, function: huge }
   size: { type: transform, needs: [big], value: "${{ size(nodes.big.output) }}" }
 "#;
-    let view = yard.run(text, json!({})).await;
+    let view = fixture.run(text, json!({})).await;
     assert_eq!(view.output(), json!(50 * 1024 * 1024));
-    let journal: u64 = std::fs::read_dir(yard.folder.path())
+    let journal: u64 = std::fs::read_dir(fixture.folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().metadata().unwrap())
         .filter(std::fs::Metadata::is_file)
@@ -69,26 +69,26 @@ nodes:
 
 #[tokio::test]
 async fn an_input_that_does_not_fit_is_refused_before_anything_happens() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     let text = "name: t\ninput: { type: object, required: [company] }\nnodes:\n  a: { type: function, function: noop }\n";
     let program = Arc::new(Program::compile_text("t.yaml", text.as_bytes()).unwrap());
-    let refused = yard.engine().submit(Submission::new(program, json!({}))).await.unwrap_err();
+    let refused = fixture.engine().submit(Submission::new(program, json!({}))).await.unwrap_err();
     assert!(
         matches!(refused, EngineError::Invalid(_)) && refused.to_string().contains("company"),
         "{refused}"
     );
-    assert_eq!(yard.engine().hot().size().await.unwrap().runs, 0);
+    assert_eq!(fixture.engine().hot().size().await.unwrap().runs, 0);
 }
 
 #[tokio::test]
 async fn unknown_ids_are_said_to_be_unknown() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     let nobody = "run_00000000000000000000000000".parse().unwrap();
     for refused in [
-        yard.engine().pause(nobody, &ids::operation_id(), "x").await.unwrap_err(),
-        yard.engine().retry(nobody, &ids::operation_id(), "x").await.unwrap_err(),
-        yard.engine().history().state(nobody, None).await.unwrap_err(),
-        yard.engine().wait_for_end(nobody).await.unwrap_err(),
+        fixture.engine().pause(nobody, &ids::operation_id(), "x").await.unwrap_err(),
+        fixture.engine().retry(nobody, &ids::operation_id(), "x").await.unwrap_err(),
+        fixture.engine().history().state(nobody, None).await.unwrap_err(),
+        fixture.engine().wait_for_end(nobody).await.unwrap_err(),
     ] {
         assert!(matches!(refused, EngineError::UnknownRun(_)), "{refused}");
     }
@@ -97,7 +97,7 @@ async fn unknown_ids_are_said_to_be_unknown() {
 /// A chain and a fan of ten thousand nodes run to their ends.
 #[tokio::test]
 async fn large_graphs_run() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     const SIZE: usize = 10_000;
     let node = |needs: Vec<String>| json!({"type": "function", "function": "noop", "needs": needs});
     let chain: serde_json::Map<_, _> = (0..SIZE)
@@ -109,9 +109,9 @@ async fn large_graphs_run() {
     fan.insert("last".into(), node((0..SIZE - 2).map(|i| format!("n{i}")).collect()));
     for nodes in [chain, fan] {
         let program = Program::compile_value(&json!({"name": "large", "nodes": nodes})).unwrap();
-        let run = yard.engine().submit(Submission::new(Arc::new(program), json!({}))).await.unwrap().run();
-        yard.engine().wait_for_end(run).await.unwrap();
-        let state = yard.state(run).await;
+        let run = fixture.engine().submit(Submission::new(Arc::new(program), json!({}))).await.unwrap().run();
+        fixture.engine().wait_for_end(run).await.unwrap();
+        let state = fixture.state(run).await;
         assert!(state.nodes.iter().all(|node| node.state == NodeState::Succeeded));
     }
 }

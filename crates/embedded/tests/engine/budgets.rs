@@ -4,7 +4,7 @@ use serde_json::json;
 use switchyard_core::run::{EventKind, RunStatus};
 use switchyard_runtime::{EngineError, Submission, ids};
 
-use crate::support::{Seen, TestYard, program};
+use crate::support::{RunViewExt, TestEngine, program};
 
 const LOOPS: &str = "${{ lists.range(10000).all(x, lists.range(10000).all(y, x + y >= 0)) || true }}";
 
@@ -20,16 +20,16 @@ fn transform(value: &str) -> String {
 
 #[tokio::test]
 async fn eight_kilobytes_of_input_do_not_take_all_memory() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     let value = format!("${{{{ input.s{} }}}}", ".replace('a', input.s)".repeat(9));
-    let view = yard.run(&transform(&value), json!({"s": "a".repeat(8_000)})).await;
+    let view = fixture.run(&transform(&value), json!({"s": "a".repeat(8_000)})).await;
     assert_eq!((view.status(), view.error_code()), (RunStatus::Failed, "expression_budget".to_owned()));
     assert_eq!(view.attempts("a"), 1, "bytes are the same every time");
 }
 
 #[tokio::test]
 async fn every_field_with_expressions_has_the_budget() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     for node in [
         format!("{{type: transform, value: 1, when: \"{LISTS}\"}}"),
         format!("{{type: transform, value: 1, cache: {{key: \"{LISTS}\", ttl: 1h}}}}"),
@@ -52,46 +52,46 @@ async fn every_field_with_expressions_has_the_budget() {
             "{{type: workflow, input: \"{LISTS}\", definition: {{name: c, nodes: {{b: {{type: transform}}}}}}}}"
         ),
     ] {
-        let view = yard.run(&format!("name: w\nnodes:\n  a: {node}"), json!({})).await;
+        let view = fixture.run(&format!("name: w\nnodes:\n  a: {node}"), json!({})).await;
         assert_eq!(view.error_code(), "expression_budget", "{node}");
     }
 }
 
 #[tokio::test]
 async fn a_concurrency_key_has_the_budget() {
-    let yard = TestYard::idle(|_| {}).await;
+    let fixture = TestEngine::idle(|_| {}).await;
     let text =
         format!("name: w\nconcurrency: {{key: \"{LISTS}\", limit: 1}}\nnodes: {{a: {{type: transform}}}}");
     let submission = Submission::new(program(&text), json!({}));
-    let error = yard.engine().submit(submission).await.unwrap_err();
+    let error = fixture.engine().submit(submission).await.unwrap_err();
     assert!(matches!(&error, EngineError::ConcurrencyKey(why) if why.exceeded.is_some()), "{error}");
 }
 
 /// One thread for everything: what holds it holds up all.
 #[tokio::test(flavor = "current_thread")]
 async fn the_thread_that_serves_goes_on_while_an_expression_is_evaluated() {
-    let yard = TestYard::working().await;
-    let heavy = yard.start(&transform(LOOPS), json!({})).await;
-    yard.until(heavy, |kind| matches!(kind, EventKind::NodeStarted { .. })).await;
+    let fixture = TestEngine::working().await;
+    let heavy = fixture.start(&transform(LOOPS), json!({})).await;
+    fixture.until(heavy, |kind| matches!(kind, EventKind::NodeStarted { .. })).await;
     // Runs from beginning to end, again and again, before the one that was there first.
     let mut ended = 0;
-    while yard.state(heavy).await.status() == RunStatus::Running {
+    while fixture.state(heavy).await.status() == RunStatus::Running {
         let view =
-            yard.run("name: w\nnodes: {a: {type: transform, value: \"${{ 1 + 1 }}\"}}", json!({})).await;
+            fixture.run("name: w\nnodes: {a: {type: transform, value: \"${{ 1 + 1 }}\"}}", json!({})).await;
         assert_eq!(view.output(), json!(2));
         ended += 1;
     }
     assert!(ended >= 2, "only {ended} runs ended meanwhile");
-    assert_eq!(yard.end(heavy).await.error_code(), "expression_budget");
+    assert_eq!(fixture.end(heavy).await.error_code(), "expression_budget");
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_run_is_cancelled_while_its_expression_is_evaluated() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     // Below the budget, so that only the cancel can be what ends it.
     let long = "${{ lists.range(10000).all(x, lists.range(150).all(y, x + y >= 0)) }}";
-    let run = yard.start(&transform(long), json!({})).await;
-    yard.until(run, |kind| matches!(kind, EventKind::NodeStarted { .. })).await;
-    yard.engine().cancel(run, &ids::operation_id(), "tester", "enough", false, false).await.unwrap();
-    assert_eq!(yard.end(run).await.status(), RunStatus::Cancelled);
+    let run = fixture.start(&transform(long), json!({})).await;
+    fixture.until(run, |kind| matches!(kind, EventKind::NodeStarted { .. })).await;
+    fixture.engine().cancel(run, &ids::operation_id(), "tester", "enough", false, false).await.unwrap();
+    assert_eq!(fixture.end(run).await.status(), RunStatus::Cancelled);
 }

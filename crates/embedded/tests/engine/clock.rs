@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchyard_core::Timestamp;
-use switchyard_core::yard::Want;
+use switchyard_core::in_flight::Want;
 use switchyard_runtime::duties;
 use switchyard_store::{Clock, ManualClock};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::TestYard;
+use crate::support::TestEngine;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const LEASE: Duration = Duration::from_secs(30);
@@ -20,15 +20,15 @@ const EVERY: Duration = Duration::from_secs(5);
 #[tokio::test]
 async fn silent_workers_are_noticed_after_the_clock_was_set_back() {
     let clock = ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
-    let yard = TestYard::idle(|options| options.clock = Arc::new(clock.clone())).await;
-    let hot = yard.engine().hot().clone();
+    let fixture = TestEngine::idle(|options| options.clock = Arc::new(clock.clone())).await;
+    let hot = fixture.engine().hot().clone();
     let stop = CancellationToken::new();
     let duty = duties::reclaim_forever(hot.clone(), Arc::new(clock.clone()), EVERY, stop.clone());
     let duty = tokio::spawn(duty);
     tokio::task::yield_now().await;
 
     clock.set(clock.now().minus(HOUR));
-    yard.start("name: w\nnodes: {a: {type: function, function: elsewhere}}", json!({})).await;
+    fixture.start("name: w\nnodes: {a: {type: function, function: elsewhere}}", json!({})).await;
     let want = Want { worker: "w".into(), queues: ["function*".into()].into(), max: 1, lease: Some(LEASE) };
     let (_, tasks) = hot.step(Vec::new(), &want).await.unwrap();
     assert_eq!(tasks.len(), 1);

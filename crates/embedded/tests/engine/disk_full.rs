@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchyard_archive::{DataFolder, Options as ArchiveOptions, SqliteArchive};
+use switchyard_core::in_flight::Limits;
 use switchyard_core::run::RunStatus;
-use switchyard_core::yard::Limits;
 use switchyard_runtime::kinds::{NodeSettings, Services};
 use switchyard_runtime::{Engine, Handlers, Submission, WorkerPool, WorkerSettings};
 use switchyard_store::SystemClock;

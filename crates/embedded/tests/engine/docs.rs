@@ -9,7 +9,7 @@ use serde_json::Value;
 use switchyard_core::run::RunStatus;
 use switchyard_lang::Program;
 
-use crate::support::{Seen, TestYard};
+use crate::support::{RunViewExt, TestEngine};
 
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/language.md");
 
@@ -47,13 +47,13 @@ fn expectations(text: &str) -> BTreeMap<&str, &str> {
 #[tokio::test]
 async fn the_language_reference_is_true() {
     let text = std::fs::read_to_string(REFERENCE).unwrap();
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     let mut run = 0;
     for (line, block) in blocks(&text) {
         let first = block.lines().next().unwrap_or_default();
         let name = format!("docs/reference/language.md:{line}");
         if let Some(expected) = first.strip_prefix("# run:") {
-            check_run(&yard, &name, &block, &expectations(expected)).await;
+            check_run(&fixture, &name, &block, &expectations(expected)).await;
             run += 1;
         } else if let Some(expected) = first.strip_prefix("# error:") {
             let problems = Program::compile_text(&name, block.as_bytes()).expect_err(&name).to_string();
@@ -68,10 +68,10 @@ async fn the_language_reference_is_true() {
     assert!(run > 10, "only {run} examples were run");
 }
 
-async fn check_run(yard: &TestYard, name: &str, block: &str, expected: &BTreeMap<&str, &str>) {
+async fn check_run(fixture: &TestEngine, name: &str, block: &str, expected: &BTreeMap<&str, &str>) {
     let json =
         |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|e| panic!("{name}: {text}: {e}"));
-    let view = yard.run(block, json(expected["input"])).await;
+    let view = fixture.run(block, json(expected["input"])).await;
     match expected.get("fails") {
         Some(code) => {
             assert_eq!((view.status(), view.error_code()), (RunStatus::Failed, (*code).to_owned()), "{name}");

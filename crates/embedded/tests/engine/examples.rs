@@ -9,7 +9,7 @@ use switchyard_lang::Program;
 use switchyard_runtime::{Submission, ids};
 use switchyard_store::{ApprovalFilter, ApprovalStatus};
 
-use crate::support::{Seen, TestYard};
+use crate::support::{RunViewExt, TestEngine};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
@@ -22,9 +22,9 @@ fn example(name: &str) -> Arc<Program> {
     Arc::new(program.unwrap_or_else(|problems| panic!("{problems}")))
 }
 
-async fn succeeds(yard: &TestYard, name: &str, input: Value) -> Value {
-    let run = yard.engine().submit(Submission::new(example(name), input)).await.unwrap().run();
-    let view = yard.end(run).await;
+async fn succeeds(fixture: &TestEngine, name: &str, input: Value) -> Value {
+    let run = fixture.engine().submit(Submission::new(example(name), input)).await.unwrap().run();
+    let view = fixture.end(run).await;
     assert_eq!(view.status(), RunStatus::Succeeded, "{name}: {:?}", view.error);
     view.output()
 }
@@ -41,8 +41,8 @@ async fn every_example_compiles() {
 
 #[tokio::test]
 async fn examples_that_need_nobody_succeed() {
-    let yard = TestYard::with(|options| options.nodes.allow_commands = true).await;
-    let greeting = succeeds(&yard, "hello.yaml", json!({"name": "Ada"})).await;
+    let fixture = TestEngine::with(|options| options.nodes.allow_commands = true).await;
+    let greeting = succeeds(&fixture, "hello.yaml", json!({"name": "Ada"})).await;
     assert_eq!(greeting, json!({"greeting": "Hello, Ada!"}));
     for name in [
         "fan-out.yaml",
@@ -53,7 +53,7 @@ async fn examples_that_need_nobody_succeed() {
         "subworkflow.yaml",
         "command.yaml",
     ] {
-        succeeds(&yard, name, default_input(name)).await;
+        succeeds(&fixture, name, default_input(name)).await;
     }
 }
 
@@ -69,10 +69,14 @@ fn default_input(name: &str) -> Value {
 
 #[tokio::test]
 async fn the_saga_fails_and_is_undone() {
-    let yard = TestYard::working().await;
-    let run =
-        yard.engine().submit(Submission::new(example("compensation.yaml"), json!({}))).await.unwrap().run();
-    let view = yard.end(run).await;
+    let fixture = TestEngine::working().await;
+    let run = fixture
+        .engine()
+        .submit(Submission::new(example("compensation.yaml"), json!({})))
+        .await
+        .unwrap()
+        .run();
+    let view = fixture.end(run).await;
     assert_eq!(view.status(), RunStatus::Failed);
     let undone = view.nodes.0.iter().filter(|(id, _)| id.ends_with("/compensate")).count();
     assert!(undone > 0, "nothing was undone: {view:#?}");
@@ -80,25 +84,27 @@ async fn the_saga_fails_and_is_undone() {
 
 #[tokio::test]
 async fn the_approval_is_approved() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     let submission = Submission::new(example("approval.yaml"), json!({"amount": 500}));
-    let run = yard.engine().submit(submission).await.unwrap().run();
-    yard.until(run, |kind| kind.name() == "node_waiting").await;
+    let run = fixture.engine().submit(submission).await.unwrap().run();
+    fixture.until(run, |kind| kind.name() == "node_waiting").await;
     let pending = ApprovalFilter { run: Some(run), status: Some(ApprovalStatus::Pending) };
-    let approvals = yard.engine().archive().approvals(&pending).await.unwrap();
-    yard.engine()
+    let approvals = fixture.engine().archive().approvals(&pending).await.unwrap();
+    fixture
+        .engine()
         .decide(&approvals[0].approval, &ids::operation_id(), Decision::Approved, "boss", "")
         .await
         .unwrap();
-    assert_eq!(yard.end(run).await.status(), RunStatus::Succeeded);
+    assert_eq!(fixture.end(run).await.status(), RunStatus::Succeeded);
 }
 
 #[tokio::test]
 async fn the_patch_is_applied_while_the_run_waits() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     let name = "patch.yaml";
-    let run = yard.engine().submit(Submission::new(example(name), default_input(name))).await.unwrap().run();
-    yard.until(run, |kind| kind.name() == "node_waiting").await;
+    let run =
+        fixture.engine().submit(Submission::new(example(name), default_input(name))).await.unwrap().run();
+    fixture.until(run, |kind| kind.name() == "node_waiting").await;
     let text = std::fs::read(folder().join("patch-ops.yaml")).unwrap();
     let ops = switchyard_lang::parse_value("patch-ops.yaml", &text).unwrap();
     let ops = ops.get("ops").cloned().unwrap_or(ops);
@@ -111,6 +117,6 @@ async fn the_patch_is_applied_while_the_run_waits() {
         reason: "".into(),
         dry_run: false,
     };
-    yard.engine().patch(request).await.unwrap();
-    assert_eq!(yard.state(run).await.version, 2);
+    fixture.engine().patch(request).await.unwrap();
+    assert_eq!(fixture.state(run).await.version, 2);
 }

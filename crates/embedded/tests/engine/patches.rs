@@ -5,7 +5,7 @@ use switchyard_core::RunId;
 use switchyard_core::run::{NodeState, RunStatus};
 use switchyard_runtime::{EngineError, PatchReport, PatchRequest, ids};
 
-use crate::support::{Seen, TestYard};
+use crate::support::{RunViewExt, TestEngine};
 
 const GRAPH: &str = r#"
 name: t
@@ -17,11 +17,11 @@ nodes:
 output: "${{ nodes.b.output }}"
 "#;
 
-async fn held() -> (TestYard, RunId) {
-    let yard = TestYard::working().await;
-    let run = yard.start(GRAPH, json!({})).await;
-    yard.until_waiting(run, "hold").await;
-    (yard, run)
+async fn held() -> (TestEngine, RunId) {
+    let fixture = TestEngine::working().await;
+    let run = fixture.start(GRAPH, json!({})).await;
+    fixture.until_waiting(run, "hold").await;
+    (fixture, run)
 }
 
 fn request(run: RunId, ops: &Value) -> PatchRequest {
@@ -36,15 +36,15 @@ fn request(run: RunId, ops: &Value) -> PatchRequest {
     }
 }
 
-async fn patch(yard: &TestYard, run: RunId, ops: Value) -> Result<PatchReport, EngineError> {
-    yard.engine().patch(request(run, &ops)).await
+async fn patch(fixture: &TestEngine, run: RunId, ops: Value) -> Result<PatchReport, EngineError> {
+    fixture.engine().patch(request(run, &ops)).await
 }
 
 #[tokio::test]
 async fn every_operation_applies() {
-    let (yard, run) = held().await;
+    let (fixture, run) = held().await;
     let report = patch(
-        &yard,
+        &fixture,
         run,
         json!([
             {"op": "add_node", "id": "d", "node": {"type": "transform", "needs": ["a"], "value": "d"}},
@@ -57,10 +57,10 @@ async fn every_operation_applies() {
     .await
     .unwrap();
     assert_eq!(report.version, 2);
-    let yard = yard.reopen().await;
-    yard.embedded.work();
-    yard.engine().signal(run, &ids::operation_id(), "go", &json!(null)).await.unwrap();
-    let view = yard.end(run).await;
+    let fixture = fixture.reopen().await;
+    fixture.embedded.work();
+    fixture.engine().signal(run, &ids::operation_id(), "go", &json!(null)).await.unwrap();
+    let view = fixture.end(run).await;
     assert_eq!((view.status(), view.output()), (RunStatus::Succeeded, json!("better")));
     assert!(view.nodes.0.iter().all(|(id, _)| **id != *"c"));
     let audit = &view.patches[0];
@@ -70,19 +70,19 @@ async fn every_operation_applies() {
 
 #[tokio::test]
 async fn a_dry_run_says_what_would_happen_and_does_nothing() {
-    let (yard, run) = held().await;
+    let (fixture, run) = held().await;
     let ops = json!([{"op": "remove_node", "id": "c"}]);
-    let report = yard.engine().patch(PatchRequest { dry_run: true, ..request(run, &ops) }).await.unwrap();
+    let report = fixture.engine().patch(PatchRequest { dry_run: true, ..request(run, &ops) }).await.unwrap();
     assert_eq!((report.patch, report.version), (None, 2));
     assert!(!report.diff.is_empty());
-    let state = yard.state(run).await;
+    let state = fixture.state(run).await;
     assert!(state.version == 1 && state.ir.find("c").is_some() && state.patches.is_empty());
 }
 
 #[tokio::test]
 async fn what_a_patch_may_not_do_is_refused_whole() {
-    let (yard, run) = held().await;
-    let before = yard.view(run).await.last_seq;
+    let (fixture, run) = held().await;
+    let before = fixture.view(run).await.last_seq;
     for (ops, expected) in [
         (
             json!([{"op": "remove_edge", "from": "hold", "to": "a"}, {"op": "remove_node", "id": "hold"}]),
@@ -98,35 +98,38 @@ async fn what_a_patch_may_not_do_is_refused_whole() {
         (json!([{"op": "remove_node", "id": "a"}]), "a"),
         (json!([]), "at least one operation"),
     ] {
-        let refused = patch(&yard, run, ops.clone()).await.unwrap_err().to_string();
+        let refused = patch(&fixture, run, ops.clone()).await.unwrap_err().to_string();
         assert!(refused.contains(expected), "{ops}: {refused}");
     }
     let stale = PatchRequest { seen: Some(9), ..request(run, &json!([{"op": "remove_node", "id": "c"}])) };
-    let refused = yard.engine().patch(stale).await.unwrap_err().to_string();
+    let refused = fixture.engine().patch(stale).await.unwrap_err().to_string();
     assert!(refused.contains("version 9") && refused.contains("version 1"), "{refused}");
-    assert_eq!(yard.view(run).await.last_seq, before, "nothing was changed");
+    assert_eq!(fixture.view(run).await.last_seq, before, "nothing was changed");
 }
 
 #[tokio::test]
 async fn a_patch_is_undone_while_nothing_of_it_has_started() {
-    let (yard, run) = held().await;
+    let (fixture, run) = held().await;
     let add = |id: &str| json!([{"op": "add_node", "id": id, "node": {"type": "wait", "signal": "later", "needs": ["hold"]}}]);
-    let first = patch(&yard, run, add("x")).await.unwrap().patch.unwrap();
-    let second = patch(&yard, run, add("y")).await.unwrap().patch.unwrap();
+    let first = patch(&fixture, run, add("x")).await.unwrap().patch.unwrap();
+    let second = patch(&fixture, run, add("y")).await.unwrap().patch.unwrap();
     let undone =
-        yard.engine().undo_patch(run, &first, ids::operation_id(), "ada".into(), false).await.unwrap();
+        fixture.engine().undo_patch(run, &first, ids::operation_id(), "ada".into(), false).await.unwrap();
     assert_eq!(undone.version, 4);
-    let state = yard.state(run).await;
+    let state = fixture.state(run).await;
     assert!(state.ir.find("x").is_none() && state.ir.find("y").is_some(), "later patches stay");
     let twice =
-        yard.engine().undo_patch(run, &first, ids::operation_id(), "ada".into(), false).await.unwrap_err();
+        fixture.engine().undo_patch(run, &first, ids::operation_id(), "ada".into(), false).await.unwrap_err();
     assert!(twice.to_string().contains("undone already"), "{twice}");
 
-    yard.engine().signal(run, &ids::operation_id(), "go", &json!(null)).await.unwrap();
-    yard.until_waiting(run, "y").await;
-    let late =
-        yard.engine().undo_patch(run, &second, ids::operation_id(), "ada".into(), false).await.unwrap_err();
+    fixture.engine().signal(run, &ids::operation_id(), "go", &json!(null)).await.unwrap();
+    fixture.until_waiting(run, "y").await;
+    let late = fixture
+        .engine()
+        .undo_patch(run, &second, ids::operation_id(), "ada".into(), false)
+        .await
+        .unwrap_err();
     assert!(late.to_string().contains("`y` has started"), "{late}");
-    yard.engine().signal(run, &ids::operation_id(), "later", &json!(null)).await.unwrap();
-    assert_eq!(yard.end(run).await.node("y"), NodeState::Succeeded);
+    fixture.engine().signal(run, &ids::operation_id(), "later", &json!(null)).await.unwrap();
+    assert_eq!(fixture.end(run).await.node("y"), NodeState::Succeeded);
 }

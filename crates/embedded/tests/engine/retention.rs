@@ -7,7 +7,7 @@ use switchyard_core::RunId;
 use switchyard_runtime::{EngineError, Retained, Submission, ids};
 use switchyard_store::Retention;
 
-use crate::support::{Seen, TestYard, program};
+use crate::support::{RunViewExt, TestEngine, program};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -26,84 +26,84 @@ fn keep(for_: Duration) -> Retention {
     Retention { keep_for: Some(for_), keep_runs: None, payload_grace: Duration::ZERO }
 }
 
-fn payloads(yard: &TestYard) -> usize {
-    let shelves = std::fs::read_dir(yard.folder.path().join("cas")).unwrap();
+fn payloads(fixture: &TestEngine) -> usize {
+    let shelves = std::fs::read_dir(fixture.folder.path().join("cas")).unwrap();
     shelves.map(|shelf| std::fs::read_dir(shelf.unwrap().path()).unwrap().count()).sum()
 }
 
-async fn is_gone(yard: &TestYard, run: RunId) -> bool {
-    matches!(yard.engine().state(run).await, Err(EngineError::UnknownRun(_)))
+async fn is_gone(fixture: &TestEngine, run: RunId) -> bool {
+    matches!(fixture.engine().state(run).await, Err(EngineError::UnknownRun(_)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_runs_go_with_their_payloads_and_live_ones_keep_theirs() {
-    let (yard, clock) = TestYard::with_clock().await;
-    let old = yard.run(ECHO, json!({"text": large('a')})).await.run_id;
-    let live = yard.start(WAIT, json!({"text": large('b')})).await;
-    yard.until_waiting(live, "w").await;
+    let (fixture, clock) = TestEngine::with_clock().await;
+    let old = fixture.run(ECHO, json!({"text": large('a')})).await.run_id;
+    let live = fixture.start(WAIT, json!({"text": large('b')})).await;
+    fixture.until_waiting(live, "w").await;
     clock.advance(2 * DAY);
-    let young = yard.run(ECHO, json!({"text": large('c')})).await.run_id;
-    let before = payloads(&yard);
+    let young = fixture.run(ECHO, json!({"text": large('c')})).await.run_id;
+    let before = payloads(&fixture);
 
     let policy = keep(DAY);
-    let gone = yard.engine().retain(&policy).await.unwrap();
+    let gone = fixture.engine().retain(&policy).await.unwrap();
     assert_eq!(gone.runs, 1);
     assert!(gone.payloads >= 1);
-    assert_eq!(payloads(&yard), before - gone.payloads);
-    assert!(is_gone(&yard, old).await);
-    assert!(!is_gone(&yard, young).await);
-    assert_eq!(yard.engine().retain(&policy).await.unwrap(), Retained::default(), "nothing is left to do");
+    assert_eq!(payloads(&fixture), before - gone.payloads);
+    assert!(is_gone(&fixture, old).await);
+    assert!(!is_gone(&fixture, young).await);
+    assert_eq!(fixture.engine().retain(&policy).await.unwrap(), Retained::default(), "nothing is left to do");
 
-    yard.engine().signal(live, &ids::operation_id(), "go", &json!(null)).await.unwrap();
-    assert_eq!(yard.end(live).await.output(), json!(large('b')));
+    fixture.engine().signal(live, &ids::operation_id(), "go", &json!(null)).await.unwrap();
+    assert_eq!(fixture.end(live).await.output(), json!(large('b')));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn children_go_with_their_parent_and_shared_payloads_stay() {
-    let (yard, clock) = TestYard::with_clock().await;
+    let (fixture, clock) = TestEngine::with_clock().await;
     let texts = json!({"texts": [large('a'), large('b')]});
-    let parent = yard.run(EACH, texts).await;
+    let parent = fixture.run(EACH, texts).await;
     assert_eq!(parent.output(), json!([large('a'), large('b')]));
     clock.advance(DAY);
-    let other = yard.run(ECHO, json!({"text": large('a')})).await.run_id;
-    assert_eq!(yard.engine().retain(&keep(DAY)).await.unwrap().runs, 1);
-    assert!(is_gone(&yard, parent.run_id).await);
+    let other = fixture.run(ECHO, json!({"text": large('a')})).await.run_id;
+    assert_eq!(fixture.engine().retain(&keep(DAY)).await.unwrap().runs, 1);
+    assert!(is_gone(&fixture, parent.run_id).await);
     let all = switchyard_store::RunFilter { include_children: true, limit: 10, ..Default::default() };
-    let left = yard.engine().archive().runs(&all).await.unwrap().items;
+    let left = fixture.engine().archive().runs(&all).await.unwrap().items;
     assert_eq!(left.iter().map(|run| run.run_id).collect::<Vec<_>>(), [other]);
-    assert_eq!(yard.view(other).await.output(), json!(large('a')));
+    assert_eq!(fixture.view(other).await.output(), json!(large('a')));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_just_put_stays_until_its_grace_is_over() {
-    let (yard, clock) = TestYard::with_clock().await;
+    let (fixture, clock) = TestEngine::with_clock().await;
     // As if a submission had got this far: the payload is there, the run is not.
-    yard.engine().payloads().keep(&json!(large('x'))).await.unwrap();
-    yard.run(ECHO, json!({"text": large('a')})).await;
+    fixture.engine().payloads().keep(&json!(large('x'))).await.unwrap();
+    fixture.run(ECHO, json!({"text": large('a')})).await;
     clock.advance(2 * DAY);
-    let before = payloads(&yard);
-    let gone = yard.engine().retain(&Retention { payload_grace: DAY, ..keep(DAY) }).await.unwrap();
+    let before = payloads(&fixture);
+    let gone = fixture.engine().retain(&Retention { payload_grace: DAY, ..keep(DAY) }).await.unwrap();
     assert_eq!(gone, Retained { runs: 1, payloads: 0 });
-    assert_eq!(payloads(&yard), before);
-    assert_eq!(yard.engine().retain(&keep(DAY)).await.unwrap().payloads, before);
+    assert_eq!(payloads(&fixture), before);
+    assert_eq!(fixture.engine().retain(&keep(DAY)).await.unwrap().payloads, before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idempotency_key_is_free_again_when_its_run_is_gone() {
-    let (yard, clock) = TestYard::with_clock().await;
+    let (fixture, clock) = TestEngine::with_clock().await;
     let submit = async || {
         let submission = Submission {
             idempotency_key: Some("order-17".into()),
             ..Submission::new(program(ECHO), json!({"text": "a"}))
         };
-        yard.engine().submit(submission).await.unwrap().run()
+        fixture.engine().submit(submission).await.unwrap().run()
     };
     let first = submit().await;
-    yard.end(first).await;
+    fixture.end(first).await;
     assert_eq!(submit().await, first);
     clock.advance(DAY);
-    yard.engine().retain(&keep(DAY)).await.unwrap();
+    fixture.engine().retain(&keep(DAY)).await.unwrap();
     let second = submit().await;
     assert_ne!(second, first);
-    yard.end(second).await;
+    fixture.end(second).await;
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchyard_core::NodeError;
+use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::{Concurrency, EventKind, NodeState, Refusal, RunStatus};
-use switchyard_core::yard::Acceptance;
 use switchyard_runtime::{EngineError, Fork, Handlers, Submission, ids};
 use switchyard_store::RunFilter;
 
-use crate::support::{Seen, TestYard, program};
+use crate::support::{RunViewExt, TestEngine, program};
 
 const SAGA: &str = r#"
 name: saga
@@ -48,8 +48,8 @@ fn handlers(failures: u32) -> (Handlers, Arc<std::sync::Mutex<Vec<serde_json::Va
 #[tokio::test]
 async fn a_failure_that_passes_is_retried() {
     let (handlers, undone) = handlers(2);
-    let yard = TestYard::with_handlers(handlers).await;
-    let view = yard.run(SAGA, json!({})).await;
+    let fixture = TestEngine::with_handlers(handlers).await;
+    let view = fixture.run(SAGA, json!({})).await;
     assert_eq!((view.status(), view.output()), (RunStatus::Succeeded, json!({"sent": true})));
     assert_eq!(view.attempts("charge"), 3);
     assert!(undone.lock().unwrap().is_empty());
@@ -58,49 +58,49 @@ async fn a_failure_that_passes_is_retried() {
 #[tokio::test]
 async fn a_failure_that_stays_is_compensated_and_can_be_retried() {
     let (handlers, undone) = handlers(3);
-    let yard = TestYard::with_handlers(handlers).await;
-    let failed = yard.run(SAGA, json!({})).await;
+    let fixture = TestEngine::with_handlers(handlers).await;
+    let failed = fixture.run(SAGA, json!({})).await;
     assert_eq!(failed.status(), RunStatus::Failed);
     let error = failed.error.as_ref().unwrap();
     assert_eq!(error.to_string(), "node `charge`, attempt 3: no money (declined)");
     assert_eq!(failed.node("ship"), NodeState::Cancelled);
     assert_eq!(*undone.lock().unwrap(), [json!(7)]);
 
-    yard.engine().retry(failed.run_id, &ids::operation_id(), "tester").await.unwrap();
-    let retried = yard.end(failed.run_id).await;
+    fixture.engine().retry(failed.run_id, &ids::operation_id(), "tester").await.unwrap();
+    let retried = fixture.end(failed.run_id).await;
     assert_eq!((retried.status(), retried.attempt), (RunStatus::Succeeded, 2));
     assert_eq!(retried.attempts("reserve"), 1, "what was undone is done again");
-    let again = yard.engine().retry(failed.run_id, &ids::operation_id(), "tester").await;
+    let again = fixture.engine().retry(failed.run_id, &ids::operation_id(), "tester").await;
     assert!(matches!(again, Err(EngineError::Refused(Refusal::WrongStatus { .. }))), "{again:?}");
 }
 
 #[tokio::test]
 async fn a_fork_keeps_what_came_before() {
     let (handlers, _) = handlers(100);
-    let yard = TestYard::with_handlers(handlers).await;
-    let failed = yard.run(SAGA, json!({})).await;
+    let fixture = TestEngine::with_handlers(handlers).await;
+    let failed = fixture.run(SAGA, json!({})).await;
     let edits = serde_json::from_value(json!([
         {"op": "update_node", "id": "charge", "node": {"function": "echo", "input": "by hand"}}
     ]))
     .unwrap();
     let operation = ids::operation_id();
     let fork = Fork { run: failed.run_id, operation, from: "charge".into(), input: None, edits };
-    let forked = yard.engine().fork(fork).await.unwrap();
+    let forked = fixture.engine().fork(fork).await.unwrap();
     assert_eq!(forked.kept.iter().map(|node| &**node).collect::<Vec<_>>(), ["reserve"]);
-    let view = yard.end(forked.run).await;
+    let view = fixture.end(forked.run).await;
     assert_eq!(view.status(), RunStatus::Succeeded);
     assert_eq!(view.node_output("charge"), json!("by hand"));
     assert_eq!(view.node_output("reserve"), json!({"seat": 7}));
     assert_eq!(view.forked_from, Some(failed.run_id));
-    assert_eq!(yard.view(failed.run_id).await.status(), RunStatus::Failed, "the origin is as it was");
+    assert_eq!(fixture.view(failed.run_id).await.status(), RunStatus::Failed, "the origin is as it was");
 }
 
 #[tokio::test]
 async fn history_can_be_replayed_to_any_point() {
     let (handlers, _) = handlers(1);
-    let yard = TestYard::with_handlers(handlers).await;
-    let view = yard.run(SAGA, json!({})).await;
-    let history = yard.engine().history();
+    let fixture = TestEngine::with_handlers(handlers).await;
+    let view = fixture.run(SAGA, json!({})).await;
+    let history = fixture.engine().history();
     let events = history.events(view.run_id, 0, None).await.unwrap();
     let retrying = events.iter().find(|e| matches!(e.kind, EventKind::NodeRetrying { .. })).unwrap();
     let then = history.state(view.run_id, Some(retrying.seq)).await.unwrap();
@@ -117,14 +117,14 @@ const WAITING: &str = "name: waiting\nnodes:\n  hold: { type: wait, signal: go }
 
 #[tokio::test]
 async fn a_run_is_cancelled() {
-    let yard = TestYard::working().await;
-    let run = yard.start(WAITING, json!({})).await;
-    yard.until_waiting(run, "hold").await;
-    yard.engine().cancel(run, &ids::operation_id(), "ada", "changed my mind", true, false).await.unwrap();
-    let view = yard.end(run).await;
+    let fixture = TestEngine::working().await;
+    let run = fixture.start(WAITING, json!({})).await;
+    fixture.until_waiting(run, "hold").await;
+    fixture.engine().cancel(run, &ids::operation_id(), "ada", "changed my mind", true, false).await.unwrap();
+    let view = fixture.end(run).await;
     assert_eq!(view.status(), RunStatus::Cancelled);
     assert_eq!(view.error.unwrap().to_string(), "cancelled by ada: changed my mind (cancelled)");
-    let again = yard.engine().cancel(run, &ids::operation_id(), "ada", "", true, false).await.unwrap_err();
+    let again = fixture.engine().cancel(run, &ids::operation_id(), "ada", "", true, false).await.unwrap_err();
     assert_eq!(again.to_string(), "a run that is cancelled cannot be cancelled");
 }
 
@@ -139,47 +139,48 @@ async fn a_handler_that_runs_is_stopped_by_a_cancel() {
             std::future::pending().await
         }
     });
-    let yard = TestYard::with_handlers(handlers).await;
-    let run = yard.start("name: t\nnodes:\n  a: { type: function, function: forever }\n", json!({})).await;
+    let fixture = TestEngine::with_handlers(handlers).await;
+    let run = fixture.start("name: t\nnodes:\n  a: { type: function, function: forever }\n", json!({})).await;
     begun.recv().await.unwrap();
-    yard.engine().cancel(run, &ids::operation_id(), "ada", "", true, false).await.unwrap();
-    let view = yard.end(run).await;
+    fixture.engine().cancel(run, &ids::operation_id(), "ada", "", true, false).await.unwrap();
+    let view = fixture.end(run).await;
     assert_eq!((view.status(), view.node("a")), (RunStatus::Cancelled, NodeState::Cancelled));
 }
 
 #[tokio::test]
 async fn a_paused_run_stands_still_until_it_is_resumed() {
-    let yard = TestYard::working().await;
-    let run = yard.start(WAITING, json!({})).await;
-    yard.until_waiting(run, "hold").await;
-    yard.engine().pause(run, &ids::operation_id(), "ada").await.unwrap();
-    yard.engine().signal(run, &ids::operation_id(), "go", &json!(1)).await.unwrap();
-    assert_eq!(yard.view(run).await.node("after"), NodeState::Ready);
+    let fixture = TestEngine::working().await;
+    let run = fixture.start(WAITING, json!({})).await;
+    fixture.until_waiting(run, "hold").await;
+    fixture.engine().pause(run, &ids::operation_id(), "ada").await.unwrap();
+    fixture.engine().signal(run, &ids::operation_id(), "go", &json!(1)).await.unwrap();
+    assert_eq!(fixture.view(run).await.node("after"), NodeState::Ready);
     // A restart does not wake it either.
-    let yard = yard.reopen().await;
-    yard.embedded.work();
-    let other = yard.run("name: other\nnodes:\n  a: { type: function, function: noop }\n", json!({})).await;
+    let fixture = fixture.reopen().await;
+    fixture.embedded.work();
+    let other =
+        fixture.run("name: other\nnodes:\n  a: { type: function, function: noop }\n", json!({})).await;
     assert_eq!(other.status(), RunStatus::Succeeded);
-    assert_eq!(yard.view(run).await.status(), RunStatus::Paused);
-    yard.engine().resume(run, &ids::operation_id(), "ada").await.unwrap();
-    assert_eq!(yard.end(run).await.output(), json!(1));
+    assert_eq!(fixture.view(run).await.status(), RunStatus::Paused);
+    fixture.engine().resume(run, &ids::operation_id(), "ada").await.unwrap();
+    assert_eq!(fixture.end(run).await.output(), json!(1));
 }
 
 #[tokio::test]
 async fn one_idempotency_key_is_one_run_even_after_it_ended() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     let submission = |input| Submission {
         idempotency_key: Some("order-7".into()),
         ..Submission::new(program("name: t\nnodes:\n  a: { type: function, function: noop }\n"), input)
     };
-    let first = yard.engine().submit(submission(json!({"n": 1}))).await.unwrap();
-    let racing = futures_all(10, |_| yard.engine().submit(submission(json!({"n": 1})))).await;
+    let first = fixture.engine().submit(submission(json!({"n": 1}))).await.unwrap();
+    let racing = futures_all(10, |_| fixture.engine().submit(submission(json!({"n": 1})))).await;
     assert!(racing.iter().all(|answer| answer.as_ref().unwrap().run() == first.run()));
-    yard.end(first.run()).await;
-    let yard = yard.reopen().await;
-    let later = yard.engine().submit(submission(json!({"n": 1}))).await.unwrap();
+    fixture.end(first.run()).await;
+    let fixture = fixture.reopen().await;
+    let later = fixture.engine().submit(submission(json!({"n": 1}))).await.unwrap();
     assert_eq!(later, Acceptance::Existing(first.run()));
-    let misuse = yard.engine().submit(submission(json!({"n": 2}))).await.unwrap_err();
+    let misuse = fixture.engine().submit(submission(json!({"n": 2}))).await.unwrap_err();
     assert!(matches!(misuse, EngineError::Refused(Refusal::KeyReused { .. })), "{misuse}");
 }
 
@@ -193,45 +194,45 @@ async fn futures_all<T, F: Future<Output = T>>(count: usize, make: impl Fn(usize
 
 #[tokio::test]
 async fn a_concurrency_key_is_kept_across_a_restart() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     let submit = || Submission {
         concurrency: Some(Concurrency { key: "tenant".into(), limit: 1 }),
         ..Submission::new(program(WAITING), json!({}))
     };
-    let first = yard.engine().submit(submit()).await.unwrap().run();
-    let second = yard.engine().submit(submit()).await.unwrap().run();
-    yard.until_waiting(first, "hold").await;
-    let yard = yard.reopen().await;
-    yard.embedded.work();
-    assert_eq!(yard.view(second).await.status(), RunStatus::Queued);
-    yard.engine().signal(first, &ids::operation_id(), "go", &json!(1)).await.unwrap();
-    yard.engine().signal(second, &ids::operation_id(), "go", &json!(2)).await.unwrap();
-    assert_eq!(yard.end(first).await.output(), json!(1));
-    assert_eq!(yard.end(second).await.output(), json!(2));
+    let first = fixture.engine().submit(submit()).await.unwrap().run();
+    let second = fixture.engine().submit(submit()).await.unwrap().run();
+    fixture.until_waiting(first, "hold").await;
+    let fixture = fixture.reopen().await;
+    fixture.embedded.work();
+    assert_eq!(fixture.view(second).await.status(), RunStatus::Queued);
+    fixture.engine().signal(first, &ids::operation_id(), "go", &json!(1)).await.unwrap();
+    fixture.engine().signal(second, &ids::operation_id(), "go", &json!(2)).await.unwrap();
+    assert_eq!(fixture.end(first).await.output(), json!(1));
+    assert_eq!(fixture.end(second).await.output(), json!(2));
 }
 
 #[tokio::test]
 async fn a_deadline_ends_a_run() {
-    let (yard, clock) = TestYard::with_clock().await;
+    let (fixture, clock) = TestEngine::with_clock().await;
     let submission = Submission {
         deadline: Some(Duration::from_secs(60)),
         ..Submission::new(program(WAITING), json!({}))
     };
-    let run = yard.engine().submit(submission).await.unwrap().run();
-    yard.until_waiting(run, "hold").await;
+    let run = fixture.engine().submit(submission).await.unwrap().run();
+    fixture.until_waiting(run, "hold").await;
     clock.advance(Duration::from_secs(60));
-    let view = yard.end(run).await;
+    let view = fixture.end(run).await;
     assert_eq!((view.status(), view.error_code()), (RunStatus::Failed, "deadline_exceeded".into()));
 }
 
 #[tokio::test]
 async fn runs_are_listed_newest_first_in_pages() {
-    let yard = TestYard::working().await;
+    let fixture = TestEngine::working().await;
     let text = "name: t\nnodes:\n  a: { type: function, function: noop }\n";
     for _ in 0..5 {
-        yard.run(text, json!({})).await;
+        fixture.run(text, json!({})).await;
     }
-    let archive = yard.engine().archive();
+    let archive = fixture.engine().archive();
     let first = archive.runs(&RunFilter { limit: 3, ..RunFilter::default() }).await.unwrap();
     let rest =
         archive.runs(&RunFilter { limit: 3, before: first.next, ..RunFilter::default() }).await.unwrap();
@@ -251,12 +252,12 @@ async fn results_are_remembered_while_their_cache_lasts() {
         async move { Ok(json!([input, n])) }
     });
     let text = "name: t\nnodes:\n  a: { type: function, function: count, input: '${{ input.x }}', cache: { ttl: 1h } }\n";
-    let yard = TestYard::with_handlers(handlers.clone()).await;
-    assert_eq!(yard.run(text, json!({"x": 1})).await.output(), json!([1, 1]));
-    assert_eq!(yard.run(text, json!({"x": 1, "other": 2})).await.output(), json!([1, 1]), "remembered");
-    assert_eq!(yard.run(text, json!({"x": 2})).await.output(), json!([2, 2]), "another input");
+    let fixture = TestEngine::with_handlers(handlers.clone()).await;
+    assert_eq!(fixture.run(text, json!({"x": 1})).await.output(), json!([1, 1]));
+    assert_eq!(fixture.run(text, json!({"x": 1, "other": 2})).await.output(), json!([1, 1]), "remembered");
+    assert_eq!(fixture.run(text, json!({"x": 2})).await.output(), json!([2, 2]), "another input");
     let transform =
         "name: t\nnodes:\n  a: { type: transform, value: '${{ input.x }}', cache: { ttl: 1h } }\n";
-    assert_eq!(yard.run(transform, json!({"x": 1})).await.output(), json!(1));
-    assert_eq!(yard.run(transform, json!({"x": 2})).await.output(), json!(2), "the key is all it acts on");
+    assert_eq!(fixture.run(transform, json!({"x": 1})).await.output(), json!(1));
+    assert_eq!(fixture.run(transform, json!({"x": 2})).await.output(), json!(2), "the key is all it acts on");
 }

@@ -10,7 +10,7 @@ use switchyard_core::{Payload, Timestamp};
 use switchyard_runtime::ids;
 use switchyard_store::ManualClock;
 
-use crate::support::{Seen, TestYard, program};
+use crate::support::{RunViewExt, TestEngine, program};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -30,79 +30,81 @@ fn hourly() -> Schedule {
 }
 
 /// Without a worker, so that a test makes every pass itself. It is five minutes to the hour.
-async fn yard(workflow: &str) -> (TestYard, ManualClock) {
+async fn fixture(workflow: &str) -> (TestEngine, ManualClock) {
     let clock = ManualClock::starting_at(Timestamp::from_millis(1_767_225_300_000));
-    let yard = TestYard::idle(|options| options.clock = Arc::new(clock.clone())).await;
+    let fixture = TestEngine::idle(|options| options.clock = Arc::new(clock.clone())).await;
     let program = program(workflow);
-    yard.engine().catalog().add(program.clone()).await.unwrap();
+    fixture.engine().catalog().add(program.clone()).await.unwrap();
     let now = Timestamp::from_millis(0);
-    yard.engine().archive().register_workflow("report", program.hash, now).await.unwrap();
-    (yard, clock)
+    fixture.engine().archive().register_workflow("report", program.hash, now).await.unwrap();
+    (fixture, clock)
 }
 
 const QUICK: &str = "name: report\nnodes:\n  a: { type: transform, value: '${{ input.n }}' }\n";
 
 #[tokio::test]
 async fn a_tick_is_started_once_by_however_many_servers() {
-    let (yard, clock) = yard(QUICK).await;
-    yard.engine().put_schedule(&ids::operation_id(), hourly()).await.unwrap();
-    assert!(yard.engine().start_due().await.unwrap().started.is_empty());
+    let (fixture, clock) = fixture(QUICK).await;
+    fixture.engine().put_schedule(&ids::operation_id(), hourly()).await.unwrap();
+    assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
     clock.advance(HOUR);
-    let before = yard.engine().schedule("hourly").await.unwrap();
-    let first = yard.engine().start_due().await.unwrap().started;
+    let before = fixture.engine().schedule("hourly").await.unwrap();
+    let first = fixture.engine().start_due().await.unwrap().started;
     assert_eq!(first.len(), 1);
-    assert!(yard.engine().start_due().await.unwrap().started.is_empty());
+    assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
     // A server that crashed after the start and before noting it sees the schedule as it was.
-    yard.engine().archive().put_schedule(before).await.unwrap();
-    assert_eq!(yard.engine().start_due().await.unwrap().started, first, "the same tick is the same run");
-    yard.embedded.work();
-    assert_eq!(yard.end(first[0]).await.output(), json!(1));
+    fixture.engine().archive().put_schedule(before).await.unwrap();
+    assert_eq!(fixture.engine().start_due().await.unwrap().started, first, "the same tick is the same run");
+    fixture.embedded.work();
+    assert_eq!(fixture.end(first[0]).await.output(), json!(1));
 }
 
 #[tokio::test]
 async fn a_run_that_takes_long_meets_the_next_tick() {
     for (overlap, expected) in [(Overlap::Skip, 1), (Overlap::Queue, 2), (Overlap::Allow, 2)] {
-        let (yard, clock) = yard(QUICK).await;
-        yard.engine().put_schedule(&ids::operation_id(), Schedule { overlap, ..hourly() }).await.unwrap();
+        let (fixture, clock) = fixture(QUICK).await;
+        fixture.engine().put_schedule(&ids::operation_id(), Schedule { overlap, ..hourly() }).await.unwrap();
         let mut started = Vec::new();
         for _ in 0..2 {
             clock.advance(HOUR);
-            started.extend(yard.engine().start_due().await.unwrap().started);
+            started.extend(fixture.engine().start_due().await.unwrap().started);
         }
         assert_eq!(started.len(), expected, "{overlap:?}");
         if overlap == Overlap::Queue {
-            assert_eq!(yard.view(started[1]).await.status(), RunStatus::Queued);
+            assert_eq!(fixture.view(started[1]).await.status(), RunStatus::Queued);
         }
     }
 }
 
 #[tokio::test]
 async fn a_paused_schedule_starts_nothing_and_makes_up_for_nothing() {
-    let (yard, clock) = yard(QUICK).await;
-    yard.engine()
+    let (fixture, clock) = fixture(QUICK).await;
+    fixture
+        .engine()
         .put_schedule(&ids::operation_id(), Schedule { catch_up: CatchUp::All, ..hourly() })
         .await
         .unwrap();
-    yard.engine().pause_schedule(&ids::operation_id(), "hourly", true).await.unwrap();
+    fixture.engine().pause_schedule(&ids::operation_id(), "hourly", true).await.unwrap();
     clock.advance(HOUR * 5);
-    assert!(yard.engine().start_due().await.unwrap().started.is_empty());
-    yard.engine().pause_schedule(&ids::operation_id(), "hourly", false).await.unwrap();
-    assert!(yard.engine().start_due().await.unwrap().started.is_empty());
+    assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
+    fixture.engine().pause_schedule(&ids::operation_id(), "hourly", false).await.unwrap();
+    assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
     clock.advance(HOUR);
-    assert_eq!(yard.engine().start_due().await.unwrap().started.len(), 1);
+    assert_eq!(fixture.engine().start_due().await.unwrap().started.len(), 1);
 }
 
 #[tokio::test]
 async fn a_backfill_starts_what_was_not_started() {
-    let (yard, clock) = yard(QUICK).await;
-    yard.engine()
+    let (fixture, clock) = fixture(QUICK).await;
+    fixture
+        .engine()
         .put_schedule(&ids::operation_id(), Schedule { overlap: Overlap::Allow, ..hourly() })
         .await
         .unwrap();
     clock.advance(HOUR);
-    let regular = yard.engine().start_due().await.unwrap().started[0];
+    let regular = fixture.engine().start_due().await.unwrap().started[0];
     let now = Timestamp::from_millis(1_767_225_300_000).plus(HOUR);
-    let filled = yard
+    let filled = fixture
         .engine()
         .backfill(&ids::operation_id(), "hourly", Timestamp::from_millis(1_767_225_300_000 - 7_200_000), now)
         .await;
@@ -114,7 +116,7 @@ async fn a_backfill_starts_what_was_not_started() {
 
 #[tokio::test]
 async fn what_cannot_be_is_refused() {
-    let (yard, _) = yard(QUICK).await;
+    let (fixture, _) = fixture(QUICK).await;
     for (schedule, expected) in [
         (Schedule { cron: "every hour".into(), ..hourly() }, "5 fields"),
         (Schedule { time_zone: "Mars/Olympus".into(), ..hourly() }, "Mars/Olympus"),
@@ -122,8 +124,8 @@ async fn what_cannot_be_is_refused() {
         (Schedule { name: "a b".into(), ..hourly() }, "not a name"),
     ] {
         let refused =
-            yard.engine().put_schedule(&ids::operation_id(), schedule).await.unwrap_err().to_string();
+            fixture.engine().put_schedule(&ids::operation_id(), schedule).await.unwrap_err().to_string();
         assert!(refused.contains(expected), "{refused}");
     }
-    assert!(yard.engine().archive().schedules().await.unwrap().is_empty());
+    assert!(fixture.engine().archive().schedules().await.unwrap().is_empty());
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchyard_archive::DataFolder;
+use switchyard_core::in_flight::Limits;
 use switchyard_core::run::RunStatus;
-use switchyard_core::yard::Limits;
 use switchyard_runtime::kinds::{NodeSettings, Services};
 use switchyard_runtime::{Engine, Handlers, Submission, WorkerPool, WorkerSettings};
 use switchyard_store::SystemClock;

@@ -1,4 +1,4 @@
-//! A yard in a temporary folder, and short words for what tests do with it.
+//! An engine in a temporary folder, and short words for what tests do with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// Longer than anything here takes: a test that gets stuck says so instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) struct TestYard {
+pub(crate) struct TestEngine {
     pub(crate) embedded: Embedded,
     pub(crate) folder: TempDir,
 }
@@ -26,16 +26,16 @@ pub(crate) fn program(text: &str) -> Arc<Program> {
     )
 }
 
-impl TestYard {
+impl TestEngine {
     /// Open and at work.
     pub(crate) async fn working() -> Self {
         Self::with(|_| {}).await
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let yard = Self::idle(change).await;
-        yard.embedded.work();
-        yard
+        let fixture = Self::idle(change).await;
+        fixture.embedded.work();
+        fixture
     }
 
     /// Open, without a worker.
@@ -50,8 +50,8 @@ impl TestYard {
     /// With a clock that stands still.
     pub(crate) async fn with_clock() -> (Self, ManualClock) {
         let clock = ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
-        let yard = Self::with(|options| options.clock = Arc::new(clock.clone())).await;
-        (yard, clock)
+        let fixture = Self::with(|options| options.clock = Arc::new(clock.clone())).await;
+        (fixture, clock)
     }
 
     pub(crate) async fn with_handlers(handlers: Handlers) -> Self {
@@ -115,7 +115,7 @@ impl TestYard {
 }
 
 /// Short forms for assertions.
-pub(crate) trait Seen {
+pub(crate) trait RunViewExt {
     fn status(&self) -> RunStatus;
     fn output(&self) -> Value;
     fn error_code(&self) -> String;
@@ -129,7 +129,7 @@ fn node<'a>(view: &'a RunView, id: &str) -> &'a switchyard_runtime::NodeView {
     found.map(|(_, node)| node).unwrap_or_else(|| panic!("no node {id} in {view:#?}"))
 }
 
-impl Seen for RunView {
+impl RunViewExt for RunView {
     fn status(&self) -> RunStatus {
         self.status
     }

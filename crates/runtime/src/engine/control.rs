@@ -1,8 +1,8 @@
 //! Commands on runs: cancel, pause, resume, signal, decide, retry.
 
 use serde_json::Value;
+use switchyard_core::in_flight::Command;
 use switchyard_core::run::{Decision, Operation, Refusal, Run};
-use switchyard_core::yard::Command;
 use switchyard_core::{ApprovalId, OperationId, RunId};
 use switchyard_store::StoreError;
 

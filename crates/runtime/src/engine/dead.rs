@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 use switchyard_api::{DeadLetterView, Delivery, QueueView, QueuesView};
+use switchyard_core::in_flight::band;
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{Event, EventKind, ReleaseReason};
-use switchyard_core::yard::band;
 use switchyard_core::{Hash, OperationId, RunId};
 use switchyard_store::plain::oversized;
 use switchyard_store::{DeadKind, DeadLetter, Mutation, PRIORITIES, Purge, StoreError};
@@ -40,7 +40,7 @@ impl Engine {
         }
         let mut queues = Vec::new();
         for depth in self.hot.queues().await? {
-            for (priority, lane) in PRIORITIES.into_iter().zip(depth.lanes) {
+            for (priority, lane) in PRIORITIES.into_iter().zip(depth.bands) {
                 let dead_letters = dead.remove(&(depth.queue.clone(), priority.into())).unwrap_or(0);
                 if lane.waiting + lane.claimed + dead_letters > 0 {
                     queues.push(QueueView {

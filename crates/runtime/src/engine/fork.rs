@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use switchyard_core::in_flight::{Acceptance, NewRun};
 use switchyard_core::run::{Accepted, ForkOrigin, Idempotency};
-use switchyard_core::yard::{Acceptance, NewRun};
 use switchyard_core::{OperationId, RunId};
 use switchyard_lang::{PatchOp, Program, patch};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use switchyard_core::in_flight::Command;
 use switchyard_core::run::{Operation, Refusal};
-use switchyard_core::yard::Command;
 use switchyard_core::{Hash, OperationId, RunId};
 use switchyard_store::StoreError;
 use tokio::time::Instant;

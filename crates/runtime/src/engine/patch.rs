@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use switchyard_api::PatchReport;
+use switchyard_core::in_flight::Command;
 use switchyard_core::run::{Operation, Patched, Run};
-use switchyard_core::yard::Command;
 use switchyard_core::{OperationId, PatchId, Payload, RunId};
 use switchyard_lang::{PatchOp, Program, patch};
 

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use switchyard_api::{Backfilled, TickRun};
+use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::{Concurrency, Refusal};
 use switchyard_core::schedule::{Overlap, Schedule, TICKS_MAX, Timetable};
-use switchyard_core::yard::Acceptance;
 use switchyard_core::{OperationId, RunId, Timestamp};
 use switchyard_store::{Mutation, ScheduleRecord, StoreError};
 

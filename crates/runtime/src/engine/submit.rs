@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use switchyard_core::in_flight::{Acceptance, NewRun};
 use switchyard_core::run::{Accepted, Concurrency, EventKind, Idempotency, Refusal};
-use switchyard_core::yard::{Acceptance, NewRun};
 use switchyard_core::{Hash, OperationId, Payload, RunId, Timestamp, TraceLink};
 use switchyard_lang::{Program, Scope};
 use switchyard_store::StoreError;

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use switchyard_core::NodeError;
 use switchyard_core::run::{Task, TaskOutcome};
 
-use super::here::Held;
+use super::local::Held;
 use super::prepare::{Preparation, prepare};
 use crate::kinds::{self, Call, Done, Services, TIMEOUT};
 

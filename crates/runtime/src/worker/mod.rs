@@ -3,16 +3,16 @@
 mod cache;
 mod describe;
 mod execute;
-mod here;
-mod keeper;
+mod heartbeat;
 mod lifecycle;
+mod local;
 mod pool;
 mod prepare;
 mod slot;
 
-#[cfg(test)]
-pub(crate) use here::ClaimHere;
-pub use here::Held;
 pub use lifecycle::{Begun, Report, begin, finish};
+pub use local::Held;
+#[cfg(test)]
+pub(crate) use local::LocalClaim;
 pub use pool::{Busy, WorkerPool, WorkerSettings};
 pub use prepare::Prepared;

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::keeper::{Holding, keep_claims};
+use super::heartbeat::{Holding, keep_claims};
 use super::slot::Slot;
 use crate::kinds::Services;
 

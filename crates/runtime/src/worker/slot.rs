@@ -7,8 +7,8 @@ use switchyard_core::run::{ClaimRef, Settled, Settlement, Task, TaskOutcome};
 use switchyard_store::StoreError;
 use tracing::{Instrument, Span};
 
-use super::here::{ClaimHere, Held};
-use super::keeper::Holding;
+use super::heartbeat::Holding;
+use super::local::{Held, LocalClaim};
 use super::pool::Shared;
 use crate::handlers::Stopped;
 use crate::kinds::{STORE_UNAVAILABLE, TIMEOUT};
@@ -102,7 +102,7 @@ impl Slot {
         let cancellation = self.holding.take_up(claim.clone());
         let Shared { hot, services, want, .. } = &*self.shared;
         let (hot, payloads) = (hot.clone(), services.payloads.clone());
-        Held { cancellation, claim: Arc::new(ClaimHere { hot, payloads, claim, lease: want.lease }) }
+        Held { cancellation, claim: Arc::new(LocalClaim { hot, payloads, claim, lease: want.lease }) }
     }
 
     async fn wait_for_work(&self) {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use crate::Context;
-use crate::testing::TestYard;
+use crate::testing::TestSwitchyard;
 
 const NOTE: &str = "name: t\nnodes:\n  note: { type: function, function: note }\n";
 
@@ -29,12 +29,12 @@ async fn what_a_handler_logs_carries_its_run_and_node() {
     let writer = written.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
     let _heard = tracing::subscriber::set_default(subscriber);
-    let yard = TestYard::new().handler("note", |_: (), cx: Context| async move {
+    let switchyard = TestSwitchyard::new().handler("note", |_: (), cx: Context| async move {
         cx.log("by the context");
         tracing::info!("by a macro");
         Ok(cx.node().to_owned())
     });
-    let run = yard.start(NOTE, ()).await.unwrap();
+    let run = switchyard.start(NOTE, ()).await.unwrap();
     assert_eq!(run.run_to_end::<String>().await.unwrap().output().unwrap(), "note");
     let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
     for message in ["by the context", "by a macro"] {

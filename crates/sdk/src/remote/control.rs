@@ -6,7 +6,7 @@ use switchyard_core::run::Decision;
 use switchyard_core::{ApprovalId, RunId};
 
 use super::RemoteYard;
-use crate::yard::to_value;
+use crate::switchyard::to_value;
 use crate::{Error, PendingApproval};
 
 impl RemoteYard {

@@ -8,8 +8,8 @@ use switchyard_api::{RunView, WorkflowRecord};
 use switchyard_client::{Client, ClientBuilder, Submission};
 use switchyard_core::RunId;
 
+use crate::switchyard::to_value;
 use crate::workflow::ForServer;
-use crate::yard::to_value;
 use crate::{Error, RunEvents, RunOutcome, SubmitOptions, Workflow, outcome};
 
 /// A server before it is asked anything.
@@ -35,7 +35,7 @@ impl RemoteYardBuilder {
     }
 }
 
-/// A server, with the same words as a [`Yard`](crate::Yard) in this process. Cloning is cheap.
+/// A server, with the same words as a [`Switchyard`](crate::Switchyard) in this process. Cloning is cheap.
 ///
 /// Its `function` nodes are executed by [`Worker`](crate::Worker)s, in this process or in others.
 #[derive(Clone, Debug)]

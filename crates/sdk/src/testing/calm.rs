@@ -7,12 +7,12 @@ use switchyard_store::{Change, Unfinished};
 use tokio::sync::watch;
 
 /// Every unfinished run, and the seq of its newest event.
-type Standing = Vec<(RunId, u64)>;
+type Positions = Vec<(RunId, u64)>;
 
 enum Look {
     /// A worker has something to do in a run, whose news these are.
     Busy(watch::Receiver<Change>),
-    Idle(Standing),
+    Idle(Positions),
     /// A run ended while it was looked at.
     Moved,
 }
@@ -20,7 +20,7 @@ enum Look {
 /// Returns when no node is queued or executed and no timer is due: from then on only the clock, or a caller outside,
 /// moves anything. Says when the next timer is due.
 pub(super) async fn settle(engine: &Engine) -> Result<Option<Timestamp>, EngineError> {
-    let mut before: Option<(Standing, Option<Timestamp>)> = None;
+    let mut before: Option<(Positions, Option<Timestamp>)> = None;
     loop {
         match look(engine).await? {
             Look::Busy(mut news) => {
@@ -43,7 +43,7 @@ pub(super) async fn settle(engine: &Engine) -> Result<Option<Timestamp>, EngineE
 }
 
 async fn look(engine: &Engine) -> Result<Look, EngineError> {
-    let mut standing = Standing::new();
+    let mut standing = Positions::new();
     for Unfinished { run: id, .. } in engine.archive().unfinished().await? {
         // Followed before it is looked at, so that no change falls between.
         let news = engine.hot().follow(id);

@@ -23,7 +23,7 @@ pub enum TestError {
         waits: String,
     },
 
-    /// A handler did not return within the test's patience, which is real time.
+    /// A handler did not return within the test's `real_timeout`.
     #[error("{run} does not come to rest: {runs}")]
     Busy {
         /// Which run.
@@ -41,19 +41,19 @@ pub enum TestError {
         node: String,
     },
 
-    /// What a yard has to say.
+    /// What Switchyard answered.
     #[error(transparent)]
-    Yard(#[from] Error),
+    Switchyard(#[from] Error),
 }
 
 impl From<EngineError> for TestError {
     fn from(error: EngineError) -> Self {
-        Self::Yard(error.into())
+        Self::Switchyard(error.into())
     }
 }
 
 impl From<StoreError> for TestError {
     fn from(error: StoreError) -> Self {
-        Self::Yard(error.into())
+        Self::Switchyard(error.into())
     }
 }

@@ -3,7 +3,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use switchyard_sdk::testing::TestYard;
+//! use switchyard_sdk::testing::TestSwitchyard;
 //! use switchyard_sdk::{HandlerError, NodeState, RunStatus};
 //!
 //! const REMIND: &str = r#"
@@ -19,7 +19,7 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let run = TestYard::new()
+//! let run = TestSwitchyard::new()
 //!     .handler("send", |_: (), cx| async move {
 //!         match cx.attempt() {
 //!             1 => Err(HandlerError::retryable("busy", "not now")),
@@ -49,11 +49,11 @@
 
 mod calm;
 mod error;
+mod observed;
 mod run;
-mod seen;
-mod yard;
+mod switchyard;
 
 pub use error::TestError;
+pub use observed::ObservedRun;
 pub use run::TestRun;
-pub use seen::Seen;
-pub use yard::TestYard;
+pub use switchyard::TestSwitchyard;

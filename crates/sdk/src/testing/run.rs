@@ -9,17 +9,17 @@ use switchyard_runtime::RunView;
 use switchyard_store::Clock;
 use tempfile::TempDir;
 
-use super::yard::Setup;
-use super::{Seen, TestError, calm};
-use crate::{NodeState, RunOutcome, Yard, outcome};
+use super::switchyard::Setup;
+use super::{ObservedRun, TestError, calm};
+use crate::{NodeState, RunOutcome, Switchyard, outcome};
 
-/// A run in a yard of its own, whose clock stands still until it is moved.
+/// A run in a Switchyard of its own, whose clock stands still until it is moved.
 #[derive(Debug)]
 pub struct TestRun {
-    pub(super) yard: Yard,
+    pub(super) switchyard: Switchyard,
     pub(super) run: RunId,
     pub(super) setup: Setup,
-    // After the yard, so that the folder goes last.
+    // After `switchyard`, so that the folder goes last.
     pub(super) folder: TempDir,
 }
 
@@ -29,9 +29,9 @@ impl TestRun {
         self.run
     }
 
-    /// The yard that it runs in, for further runs and for what has no helper here.
-    pub fn yard(&self) -> &Yard {
-        &self.yard
+    /// The Switchyard that it runs in, for further runs and for what has no helper here.
+    pub fn switchyard(&self) -> &Switchyard {
+        &self.switchyard
     }
 
     /// Where the clock stands.
@@ -54,7 +54,7 @@ impl TestRun {
     /// happens while one is at work, such as a deadline.
     pub async fn jump(&self, by: Duration) -> Result<(), TestError> {
         self.setup.clock.advance(by);
-        self.yard.engine().hot().fire_timers().await?;
+        self.switchyard.engine().hot().fire_timers().await?;
         Ok(())
     }
 
@@ -63,8 +63,8 @@ impl TestRun {
     pub async fn run_to_end<T: DeserializeOwned>(&self) -> Result<RunOutcome<T>, TestError> {
         loop {
             let next = self.settle().await?;
-            if !self.yard.engine().hot().in_flight(self.run).await? {
-                return Ok(outcome::read(self.yard.view(self.run).await?)?);
+            if !self.switchyard.engine().hot().in_flight(self.run).await? {
+                return Ok(outcome::read(self.switchyard.view(self.run).await?)?);
             }
             match next {
                 Some(next) => self.set_clock(next),
@@ -76,46 +76,46 @@ impl TestRun {
     /// Approves what this node asks.
     pub async fn approve(&self, node: &str, by: &str, comment: &str) -> Result<(), TestError> {
         let approval = self.asked_by(node).await?;
-        self.yard.approve(&approval, by, comment).await?;
+        self.switchyard.approve(&approval, by, comment).await?;
         Ok(())
     }
 
     /// Rejects what this node asks.
     pub async fn reject(&self, node: &str, by: &str, comment: &str) -> Result<(), TestError> {
         let approval = self.asked_by(node).await?;
-        self.yard.reject(&approval, by, comment).await?;
+        self.switchyard.reject(&approval, by, comment).await?;
         Ok(())
     }
 
     /// Gives the run news.
     pub async fn signal(&self, name: &str, payload: impl Serialize) -> Result<(), TestError> {
-        Ok(self.yard.signal(self.run, name, payload).await?)
+        Ok(self.switchyard.signal(self.run, name, payload).await?)
     }
 
     /// Cancels the run.
     pub async fn cancel(&self, by: &str, reason: &str) -> Result<(), TestError> {
-        Ok(self.yard.cancel(self.run, by, reason).await?)
+        Ok(self.switchyard.cancel(self.run, by, reason).await?)
     }
 
     /// The run as it stands when nothing moves any more.
-    pub async fn look(&self) -> Result<Seen, TestError> {
+    pub async fn look(&self) -> Result<ObservedRun, TestError> {
         self.settle().await?;
-        Ok(Seen(self.yard.view(self.run).await?))
+        Ok(ObservedRun(self.switchyard.view(self.run).await?))
     }
 
     /// The same folder in a new process, as far as the engine can tell.
     pub async fn restart(self) -> Result<Self, TestError> {
-        let Self { yard, run, setup, folder } = self;
-        yard.shut_down().await;
-        let yard = setup.open(folder.path()).await?;
-        Ok(Self { yard, run, setup, folder })
+        let Self { switchyard, run, setup, folder } = self;
+        switchyard.shut_down().await;
+        let switchyard = setup.open(folder.path()).await?;
+        Ok(Self { switchyard, run, setup, folder })
     }
 
     async fn settle(&self) -> Result<Option<Timestamp>, TestError> {
-        match tokio::time::timeout(self.setup.patience, calm::settle(self.yard.engine())).await {
+        match tokio::time::timeout(self.setup.real_timeout, calm::settle(self.switchyard.engine())).await {
             Ok(next) => Ok(next?),
             Err(_) => {
-                let runs = nodes(&self.yard.view(self.run).await?, NodeState::Running);
+                let runs = nodes(&self.switchyard.view(self.run).await?, NodeState::Running);
                 Err(TestError::Busy { run: self.run, runs })
             }
         }
@@ -126,13 +126,13 @@ impl TestRun {
     }
 
     async fn stuck(&self) -> Result<TestError, TestError> {
-        let waits = nodes(&self.yard.view(self.run).await?, NodeState::Waiting);
+        let waits = nodes(&self.switchyard.view(self.run).await?, NodeState::Waiting);
         Ok(TestError::Stuck { run: self.run, waits })
     }
 
     async fn asked_by(&self, node: &str) -> Result<ApprovalId, TestError> {
         self.settle().await?;
-        let pending = self.yard.approvals_of(self.run).await?;
+        let pending = self.switchyard.approvals_of(self.run).await?;
         let asked = pending.into_iter().find(|approval| *approval.node == *node);
         asked
             .map(|approval| approval.id)

@@ -48,7 +48,7 @@ impl WorkerBuilder {
     }
 
     /// Adds what `function: <name>` in a workflow calls, or replaces it; exactly as
-    /// [`YardBuilder::handler`](crate::YardBuilder::handler) does.
+    /// [`SwitchyardBuilder::handler`](crate::SwitchyardBuilder::handler) does.
     pub fn handler<I, O, F, Fut>(mut self, name: &str, function: F) -> Self
     where
         I: DeserializeOwned + Send + 'static,

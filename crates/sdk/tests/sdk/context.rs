@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use switchyard_sdk::testing::TestYard;
+use switchyard_sdk::testing::TestSwitchyard;
 use switchyard_sdk::{Context, HandlerError};
 
 const TWICE: &str = r#"
@@ -15,14 +15,14 @@ nodes:
 async fn attempts_count_and_the_idempotency_key_stays() {
     let calls: Arc<Mutex<Vec<(u32, String)>>> = Arc::default();
     let noted = calls.clone();
-    let yard =
-        TestYard::new().handler("note", move |_: (), cx: Context| {
+    let switchyard =
+        TestSwitchyard::new().handler("note", move |_: (), cx: Context| {
             noted.lock().unwrap().push((cx.attempt(), cx.idempotency_key().to_owned()));
             async move {
                 if cx.attempt() == 1 { Err(HandlerError::retryable("again", "")) } else { Ok(cx.run_id()) }
             }
         });
-    let run = yard.start(TWICE, ()).await.unwrap();
+    let run = switchyard.start(TWICE, ()).await.unwrap();
     assert_eq!(run.run_to_end().await.unwrap().output(), Ok(run.id()));
     let key = format!("{}/note", run.id());
     assert_eq!(*calls.lock().unwrap(), [(1, key.clone()), (2, key)]);

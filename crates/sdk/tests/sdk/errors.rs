@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use serde_json::Value;
-use switchyard_sdk::testing::{TestRun, TestYard};
+use switchyard_sdk::testing::{TestRun, TestSwitchyard};
 use switchyard_sdk::{HandlerError, NodeState, RunFailure};
 
 const TRY: &str = r#"
@@ -14,8 +14,8 @@ nodes:
 "#;
 
 async fn tried(answer: fn() -> Result<Value, HandlerError>) -> (TestRun, RunFailure) {
-    let yard = TestYard::new().handler("try", move |_: (), _| async move { answer() });
-    let run = yard.start(TRY, ()).await.unwrap();
+    let switchyard = TestSwitchyard::new().handler("try", move |_: (), _| async move { answer() });
+    let run = switchyard.start(TRY, ()).await.unwrap();
     let failure = run.run_to_end::<Value>().await.unwrap().output().unwrap_err();
     (run, failure)
 }
@@ -49,18 +49,18 @@ async fn any_other_error_is_retryable_and_tells_its_causes() {
 
 #[tokio::test]
 async fn a_handler_that_panics_fails_its_attempt_and_nothing_else() {
-    let yard = TestYard::new().handler("try", |_: (), cx| async move {
+    let switchyard = TestSwitchyard::new().handler("try", |_: (), cx| async move {
         assert!(cx.attempt() > 1, "out of paper");
         Ok(cx.attempt())
     });
-    let run = yard.start(TRY, ()).await.unwrap();
+    let run = switchyard.start(TRY, ()).await.unwrap();
     run.look().await.unwrap().assert_node("try", NodeState::Waiting).assert_error("try", "panic");
     assert_eq!(run.run_to_end::<u32>().await.unwrap().output(), Ok(2));
 }
 
 #[tokio::test]
 async fn a_function_that_nobody_registered_is_named_with_those_that_are_there() {
-    let run = TestYard::new().handler("tri", |_: (), _| async { Ok(()) }).start(TRY, ()).await.unwrap();
+    let run = TestSwitchyard::new().handler("tri", |_: (), _| async { Ok(()) }).start(TRY, ()).await.unwrap();
     let failure = run.run_to_end::<Value>().await.unwrap().output().unwrap_err();
     assert_eq!(failure.code(), "unknown_function");
     assert!(failure.error.message.contains("tri"), "{failure}");

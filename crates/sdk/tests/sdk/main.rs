@@ -5,7 +5,7 @@ mod errors;
 mod example;
 mod progress;
 mod server;
+mod switchyards;
 mod time_travel;
 mod typed;
 mod waits;
-mod yards;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchyard_core::run::EventKind;
-use switchyard_sdk::testing::{TestRun, TestYard};
+use switchyard_sdk::testing::{TestRun, TestSwitchyard};
 use switchyard_sdk::{Context, HandlerError, NodeState, RunStatus};
 use tokio::sync::Notify;
 
@@ -27,11 +27,11 @@ async fn copy(cx: &Context, stop: u32) -> Result<Vec<u32>, HandlerError> {
 
 #[tokio::test]
 async fn the_next_attempt_goes_on_at_the_checkpoint() {
-    let yard = TestYard::new().handler("copy", |_: (), cx: Context| async move {
+    let switchyard = TestSwitchyard::new().handler("copy", |_: (), cx: Context| async move {
         let copied = copy(&cx, cx.attempt() * 10).await?;
         if cx.attempt() < 3 { Err(HandlerError::retryable("busy", "")) } else { Ok(copied) }
     });
-    let run = yard.start(COPY, ()).await.unwrap();
+    let run = switchyard.start(COPY, ()).await.unwrap();
     assert_eq!(run.run_to_end::<Vec<u32>>().await.unwrap().output(), Ok(vec![20, 30]));
 }
 
@@ -39,7 +39,7 @@ async fn the_next_attempt_goes_on_at_the_checkpoint() {
 async fn the_next_process_goes_on_at_the_checkpoint() {
     let reached = Arc::new(Notify::new());
     let tell = reached.clone();
-    let yard = TestYard::new().handler("copy", move |_: (), cx: Context| {
+    let switchyard = TestSwitchyard::new().handler("copy", move |_: (), cx: Context| {
         let tell = tell.clone();
         async move {
             let copied = copy(&cx, 7).await?;
@@ -50,7 +50,7 @@ async fn the_next_process_goes_on_at_the_checkpoint() {
             Ok((cx.attempt(), copied))
         }
     });
-    let run = yard.start(COPY, ()).await.unwrap();
+    let run = switchyard.start(COPY, ()).await.unwrap();
     reached.notified().await;
     let run = run.restart().await.unwrap();
     assert_eq!(run.run_to_end::<Value>().await.unwrap().output(), Ok(json!([1, [7, 7]])), "the same attempt");
@@ -58,25 +58,25 @@ async fn the_next_process_goes_on_at_the_checkpoint() {
 
 #[tokio::test]
 async fn a_checkpoint_of_another_type_is_a_failure_for_good() {
-    let yard = TestYard::new().handler("copy", |_: (), cx: Context| async move {
+    let switchyard = TestSwitchyard::new().handler("copy", |_: (), cx: Context| async move {
         if let Some(page) = cx.checkpoint::<u32>()? {
             return Ok(page);
         }
         cx.save_checkpoint("page one").await?;
         Err(HandlerError::retryable("busy", ""))
     });
-    let run = yard.start(COPY, ()).await.unwrap();
+    let run = switchyard.start(COPY, ()).await.unwrap();
     let failure = run.run_to_end::<u32>().await.unwrap().output().unwrap_err();
     assert_eq!((failure.code(), failure.error.attempt), ("checkpoint", Some(2)));
 }
 
 async fn chunks(run: &TestRun) -> Vec<Value> {
-    let events = run.yard().engine().history().events(run.id(), 0, None).await.unwrap();
+    let events = run.switchyard().engine().history().events(run.id(), 0, None).await.unwrap();
     let mut seen = Vec::new();
     for event in events {
         if let EventKind::NodeChunks { chunks, .. } = event.kind {
             for chunk in &chunks {
-                seen.push(run.yard().engine().payloads().load(chunk).await.unwrap());
+                seen.push(run.switchyard().engine().payloads().load(chunk).await.unwrap());
             }
         }
     }
@@ -85,28 +85,28 @@ async fn chunks(run: &TestRun) -> Vec<Value> {
 
 #[tokio::test]
 async fn chunks_are_kept_in_order_before_the_result_is() {
-    let yard = TestYard::new().handler("copy", |_: (), cx: Context| async move {
+    let switchyard = TestSwitchyard::new().handler("copy", |_: (), cx: Context| async move {
         for token in 0..2_000 {
             cx.stream(token).await?;
         }
         Ok(())
     });
-    let run = yard.start(COPY, ()).await.unwrap();
+    let run = switchyard.start(COPY, ()).await.unwrap();
     assert!(run.run_to_end::<()>().await.unwrap().succeeded());
     let expected: Vec<Value> = (0..2_000).map(Value::from).collect();
     assert_eq!(chunks(&run).await, expected);
-    let events = run.yard().engine().history().events(run.id(), 0, None).await.unwrap();
+    let events = run.switchyard().engine().history().events(run.id(), 0, None).await.unwrap();
     assert!(events.len() < 200, "many chunks share an event: {} events", events.len());
 }
 
 #[tokio::test]
 async fn a_chunk_that_is_too_large_is_refused_and_the_others_are_kept() {
-    let yard = TestYard::new().handler("copy", |_: (), cx: Context| async move {
+    let switchyard = TestSwitchyard::new().handler("copy", |_: (), cx: Context| async move {
         cx.stream("small").await?;
         let refused = cx.stream("x".repeat(5_000)).await.unwrap_err();
         Ok(format!("{refused}"))
     });
-    let run = yard.start(COPY, ()).await.unwrap();
+    let run = switchyard.start(COPY, ()).await.unwrap();
     let said = run.run_to_end::<String>().await.unwrap().output().unwrap();
     assert_eq!(said, "a chunk has 5002 bytes, more than the 4096 it may have (refused)");
     assert_eq!(chunks(&run).await, ["small"]);
@@ -116,7 +116,7 @@ async fn a_chunk_that_is_too_large_is_refused_and_the_others_are_kept() {
 async fn a_handler_that_listens_comes_to_an_end_of_its_own() {
     let (begun, cleaned) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, bell) = (begun.clone(), cleaned.clone());
-    let yard = TestYard::new().handler("copy", move |_: (), cx: Context| {
+    let switchyard = TestSwitchyard::new().handler("copy", move |_: (), cx: Context| {
         let (tell, bell) = (tell.clone(), bell.clone());
         async move {
             let stop = cx.cancellation();
@@ -128,7 +128,7 @@ async fn a_handler_that_listens_comes_to_an_end_of_its_own() {
             Err::<(), _>(HandlerError::retryable("stopped", ""))
         }
     });
-    let run = yard.start(COPY, ()).await.unwrap();
+    let run = switchyard.start(COPY, ()).await.unwrap();
     begun.notified().await;
     run.cancel("me", "").await.unwrap();
     cleaned.notified().await;
@@ -139,7 +139,7 @@ async fn a_handler_that_listens_comes_to_an_end_of_its_own() {
 async fn a_heartbeat_says_that_the_run_is_being_closed() {
     let (begun, cancelled) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, go) = (begun.clone(), cancelled.clone());
-    let yard = TestYard::new().handler("copy", move |_: (), cx: Context| {
+    let switchyard = TestSwitchyard::new().handler("copy", move |_: (), cx: Context| {
         let (tell, go) = (tell.clone(), go.clone());
         async move {
             assert!(!cx.is_cancelled());
@@ -150,12 +150,12 @@ async fn a_heartbeat_says_that_the_run_is_being_closed() {
             Ok(cx.is_cancelled())
         }
     });
-    let run = yard.start(COPY, ()).await.unwrap();
+    let run = switchyard.start(COPY, ()).await.unwrap();
     begun.notified().await;
     run.cancel("me", "").await.unwrap();
     cancelled.notify_one();
     // What was done is done: its result is kept, and the run is cancelled all the same.
     let seen = run.look().await.unwrap();
     seen.assert_status(RunStatus::Cancelled);
-    assert_eq!(run.yard().view(run.id()).await.unwrap().nodes.0[0].1.output.get(), "true");
+    assert_eq!(run.switchyard().view(run.id()).await.unwrap().nodes.0[0].1.output.get(), "true");
 }

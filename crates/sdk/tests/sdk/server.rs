@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use switchyard_embedded::{Embedded, Options};
 use switchyard_sdk::{
-    Context, Error, HandlerError, RunStatus, SubmitOptions, Worker, WorkerBuilder, Workflow, Yard,
+    Context, Error, HandlerError, RunStatus, SubmitOptions, Switchyard, Worker, WorkerBuilder, Workflow,
 };
 use switchyard_server::{ServerState, serve};
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) struct TestServer {
     address: SocketAddr,
-    yard: Embedded,
+    switchyard: Embedded,
     stop: CancellationToken,
     serving: JoinHandle<()>,
     data: PathBuf,
@@ -35,20 +35,22 @@ impl TestServer {
     }
 
     async fn open(data: PathBuf, folder: TempDir, listener: TcpListener) -> Self {
-        let yard = Embedded::open(Options { leave_functions: true, ..Options::new(&data) }).await.unwrap();
-        yard.work();
-        let state = ServerState::new(yard.engine().clone(), yard.services().clone()).of_store(yard.id());
+        let switchyard =
+            Embedded::open(Options { leave_functions: true, ..Options::new(&data) }).await.unwrap();
+        switchyard.work();
+        let state = ServerState::new(switchyard.engine().clone(), switchyard.services().clone())
+            .of_store(switchyard.id());
         let stop = CancellationToken::new();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
-        Self { address, yard, stop, serving, data, folder }
+        Self { address, switchyard, stop, serving, data, folder }
     }
 
     async fn restart(self) -> Self {
-        let Self { address, yard, stop, serving, data, folder } = self;
+        let Self { address, switchyard, stop, serving, data, folder } = self;
         stop.cancel();
         serving.await.unwrap();
-        yard.shut_down(Duration::ZERO).await;
+        switchyard.shut_down(Duration::ZERO).await;
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();
         socket.bind(address).unwrap();
@@ -63,8 +65,8 @@ impl TestServer {
         Worker::connect(&self.url()).lease(Duration::from_secs(1))
     }
 
-    async fn yard(&self) -> switchyard_sdk::RemoteYard {
-        Yard::connect(&self.url()).open().await.unwrap()
+    async fn switchyard(&self) -> switchyard_sdk::RemoteYard {
+        Switchyard::connect(&self.url()).open().await.unwrap()
     }
 }
 
@@ -78,19 +80,19 @@ fn one(extra: &str) -> String {
 async fn the_same_handlers_give_the_same_at_a_server() {
     let server = TestServer::start().await;
     let worker = server.worker().handler("work", |n: u32, _| async move { Ok(2 * n) }).start().await.unwrap();
-    let yard = server.yard().await;
-    assert_eq!(yard.run::<u32>(one(""), 21).await.unwrap().output(), Ok(42));
-    let wrong = yard.run::<u32>(one(""), "x").await.unwrap().output().unwrap_err();
+    let switchyard = server.switchyard().await;
+    assert_eq!(switchyard.run::<u32>(one(""), 21).await.unwrap().output(), Ok(42));
+    let wrong = switchyard.run::<u32>(one(""), "x").await.unwrap().output().unwrap_err();
     assert_eq!((wrong.status, wrong.code()), (RunStatus::Failed, "input"));
-    assert_eq!(yard.register_workflow(one("").as_str()).await.unwrap().version, 1);
+    assert_eq!(switchyard.register_workflow(one("").as_str()).await.unwrap().version, 1);
     let keyed = || SubmitOptions::new().idempotency_key("k");
-    let run = yard.submit_with(Workflow::named("t").version(1), 4, keyed()).await.unwrap();
-    assert_eq!(yard.submit_with(Workflow::named("t").version(1), 4, keyed()).await.unwrap(), run);
-    assert_eq!(yard.wait::<u32>(run).await.unwrap().output(), Ok(8));
-    assert_eq!(yard.wait::<u32>(run).await.unwrap().output(), Ok(8), "it ended long ago");
-    let invalid = yard.submit("name: t\nnodes:\n  a: { type: slep }\n", ()).await.unwrap_err();
+    let run = switchyard.submit_with(Workflow::named("t").version(1), 4, keyed()).await.unwrap();
+    assert_eq!(switchyard.submit_with(Workflow::named("t").version(1), 4, keyed()).await.unwrap(), run);
+    assert_eq!(switchyard.wait::<u32>(run).await.unwrap().output(), Ok(8));
+    assert_eq!(switchyard.wait::<u32>(run).await.unwrap().output(), Ok(8), "it ended long ago");
+    let invalid = switchyard.submit("name: t\nnodes:\n  a: { type: slep }\n", ()).await.unwrap_err();
     assert!(invalid.to_string().starts_with("workflow:3:14: "), "{invalid}");
-    let unknown = yard.submit(Workflow::named("nobody"), ()).await.unwrap_err();
+    let unknown = switchyard.submit(Workflow::named("nobody"), ()).await.unwrap_err();
     assert!(
         matches!(&unknown, Error::Server(error) if error.code() == Some("unknown_workflow")),
         "{unknown}"
@@ -115,15 +117,15 @@ async fn failures_panics_and_time_limits_are_attempts() {
         .start()
         .await
         .unwrap();
-    let yard = server.yard().await;
+    let switchyard = server.switchyard().await;
     let text = one(", timeout: 100ms, retry: { max_attempts: 2, initial: 1ms }");
     for how in ["fail", "panic", "hang"] {
-        assert_eq!(yard.run::<u32>(text.as_str(), how).await.unwrap().output(), Ok(2), "{how}");
+        assert_eq!(switchyard.run::<u32>(text.as_str(), how).await.unwrap().output(), Ok(2), "{how}");
     }
-    let failure = yard.run::<u32>(text.as_str(), "never").await.unwrap().output().unwrap_err();
+    let failure = switchyard.run::<u32>(text.as_str(), "never").await.unwrap().output().unwrap_err();
     assert_eq!(failure.code(), "never", "a long message is cut, not lost");
     let unknown = "name: t\nnodes:\n  a: { type: function, function: nobody }\n";
-    let failure = yard.run::<u32>(unknown, ()).await.unwrap().output().unwrap_err();
+    let failure = switchyard.run::<u32>(unknown, ()).await.unwrap().output().unwrap_err();
     assert_eq!(failure.code(), "unknown_function");
     worker.shut_down().await;
 }
@@ -146,13 +148,13 @@ async fn the_next_worker_goes_on_at_the_checkpoint() {
         }
     };
     let first = server.worker().grace(Duration::ZERO).handler("work", handler.clone()).start().await.unwrap();
-    let yard = server.yard().await;
-    let run = yard.submit(one(""), ()).await.unwrap();
+    let switchyard = server.switchyard().await;
+    let run = switchyard.submit(one(""), ()).await.unwrap();
     reached.notified().await;
     // Handed back, because there is no grace.
     first.shut_down().await;
     let second = server.worker().handler("work", handler).start().await.unwrap();
-    assert_eq!(yard.wait::<Value>(run).await.unwrap().output(), Ok(json!([1, 7])), "the same attempt");
+    assert_eq!(switchyard.wait::<Value>(run).await.unwrap().output(), Ok(json!([1, 7])), "the same attempt");
     second.shut_down().await;
 }
 
@@ -170,13 +172,17 @@ async fn a_worker_that_stops_finishes_first() {
         }
     });
     let worker = worker.start().await.unwrap();
-    let yard = server.yard().await;
-    let run = yard.submit(one(""), ()).await.unwrap();
+    let switchyard = server.switchyard().await;
+    let run = switchyard.submit(one(""), ()).await.unwrap();
     begun.notified().await;
     let stopping = tokio::spawn(worker.shut_down());
     go.notify_one();
     stopping.await.unwrap();
-    assert_eq!(yard.view(run).await.unwrap().status, RunStatus::Succeeded, "it was settled before the end");
+    assert_eq!(
+        switchyard.view(run).await.unwrap().status,
+        RunStatus::Succeeded,
+        "it was settled before the end"
+    );
 }
 
 #[tokio::test]
@@ -196,12 +202,12 @@ async fn a_handler_hears_that_its_run_was_cancelled() {
         }
     });
     let worker = worker.start().await.unwrap();
-    let yard = server.yard().await;
-    let run = yard.submit(one(""), ()).await.unwrap();
+    let switchyard = server.switchyard().await;
+    let run = switchyard.submit(one(""), ()).await.unwrap();
     begun.notified().await;
-    yard.cancel(run, "me", "enough").await.unwrap();
+    switchyard.cancel(run, "me", "enough").await.unwrap();
     cleaned.notified().await;
-    let failure = yard.wait::<()>(run).await.unwrap().output().unwrap_err();
+    let failure = switchyard.wait::<()>(run).await.unwrap().output().unwrap_err();
     assert_eq!(failure.status, RunStatus::Cancelled);
     worker.shut_down().await;
 }
@@ -216,16 +222,16 @@ async fn a_restart_of_the_server_is_survived() {
         async move { Ok(n + 1) }
     });
     let worker = worker.start().await.unwrap();
-    let yard = server.yard().await;
-    assert_eq!(yard.run::<u32>(one(""), 1).await.unwrap().output(), Ok(2));
+    let switchyard = server.switchyard().await;
+    assert_eq!(switchyard.run::<u32>(one(""), 1).await.unwrap().output(), Ok(2));
     let text = "name: gate\nnodes:\n  gate: { type: wait, signal: go }\n  work: { type: function, function: work, needs: [gate], input: 5 }\n";
-    let run = yard.submit(text, ()).await.unwrap();
+    let run = switchyard.submit(text, ()).await.unwrap();
     let waiting = tokio::spawn({
-        let yard = yard.clone();
-        async move { yard.wait::<u32>(run).await.unwrap().output() }
+        let switchyard = switchyard.clone();
+        async move { switchyard.wait::<u32>(run).await.unwrap().output() }
     });
     let _server = server.restart().await;
-    yard.signal(run, "go", ()).await.unwrap();
+    switchyard.signal(run, "go", ()).await.unwrap();
     assert_eq!(waiting.await.unwrap(), Ok(6));
     assert_eq!(calls.load(Ordering::Relaxed), 2);
     worker.shut_down().await;
@@ -246,11 +252,11 @@ async fn many_tasks_share_the_slots() {
         }
     });
     let worker = worker.start().await.unwrap();
-    let yard = server.yard().await;
+    let switchyard = server.switchyard().await;
     let text = "name: many\nnodes:\n  each: { type: map, items: '${{ input }}', input: '${{ item }}', workflow: t }\n";
-    yard.register_workflow(one("").as_str()).await.unwrap();
+    switchyard.register_workflow(one("").as_str()).await.unwrap();
     let items: Vec<u32> = (0..40).collect();
-    assert_eq!(yard.run::<Vec<u32>>(text, &items).await.unwrap().output().unwrap(), items);
+    assert_eq!(switchyard.run::<Vec<u32>>(text, &items).await.unwrap().output().unwrap(), items);
     assert!(most.load(Ordering::SeqCst) <= 3);
     worker.shut_down().await;
 }
@@ -258,21 +264,21 @@ async fn many_tasks_share_the_slots() {
 #[tokio::test]
 async fn approvals_are_decided_at_a_server() {
     let server = TestServer::start().await;
-    let yard = server.yard().await;
-    let run = yard.submit("name: t\nnodes:\n  ask: { type: hitl, prompt: 'go?' }\n", ()).await.unwrap();
-    let mut events = yard.follow(run, 0);
+    let switchyard = server.switchyard().await;
+    let run = switchyard.submit("name: t\nnodes:\n  ask: { type: hitl, prompt: 'go?' }\n", ()).await.unwrap();
+    let mut events = switchyard.follow(run, 0);
     while events.next().await.unwrap().is_some_and(|event| &*event.kind != "node_waiting") {}
-    let pending = yard.approvals_of(run).await.unwrap();
+    let pending = switchyard.approvals_of(run).await.unwrap();
     assert_eq!(pending[0].prompt.as_deref(), Some("go?"));
-    yard.approve(&pending[0].id, "me", "yes").await.unwrap();
-    assert!(yard.wait::<Value>(run).await.unwrap().succeeded());
-    assert!(yard.approvals().await.unwrap().is_empty());
+    switchyard.approve(&pending[0].id, "me", "yes").await.unwrap();
+    assert!(switchyard.wait::<Value>(run).await.unwrap().succeeded());
+    assert!(switchyard.approvals().await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn nobody_there_is_said_at_once() {
     let refused = Worker::connect("http://127.0.0.1:1").start().await.unwrap_err();
     assert_eq!(refused.to_string(), "no server answers at http://127.0.0.1:1");
-    let refused = Yard::connect("nowhere").open().await.unwrap_err();
+    let refused = Switchyard::connect("nowhere").open().await.unwrap_err();
     assert!(matches!(refused, Error::Server(switchyard_sdk::ServerError::Address(_))), "{refused}");
 }

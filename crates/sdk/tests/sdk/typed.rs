@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use switchyard_sdk::testing::TestYard;
-use switchyard_sdk::{Error, HandlerError, NodeState, RunStatus, Yard};
+use switchyard_sdk::testing::TestSwitchyard;
+use switchyard_sdk::{Error, HandlerError, NodeState, RunStatus, Switchyard};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Order {
@@ -25,8 +25,8 @@ nodes:
   buy: { type: function, function: buy, input: "${{ input }}", retry: { max_attempts: 5 } }
 "#;
 
-fn shop() -> TestYard {
-    TestYard::new().handler("buy", |order: Order, _| async move {
+fn shop() -> TestSwitchyard {
+    TestSwitchyard::new().handler("buy", |order: Order, _| async move {
         Ok(Receipt { total: f64::from(order.count) * 2.5, order })
     })
 }
@@ -34,7 +34,7 @@ fn shop() -> TestYard {
 #[tokio::test]
 async fn structs_go_in_and_come_out() {
     let folder = tempfile::tempdir().unwrap();
-    let yard = Yard::builder(folder.path())
+    let switchyard = Switchyard::builder(folder.path())
         .handler("buy", |order: Order, _| async move {
             Ok::<_, HandlerError>(Receipt { total: f64::from(order.count) * 2.5, order })
         })
@@ -42,15 +42,16 @@ async fn structs_go_in_and_come_out() {
         .await
         .unwrap();
     let order = || Order { item: "tea".into(), count: 2 };
-    let outcome = yard.run::<Receipt>(ORDER, order()).await.unwrap();
+    let outcome = switchyard.run::<Receipt>(ORDER, order()).await.unwrap();
     assert_eq!(outcome.output(), Ok(Receipt { order: order(), total: 5.0 }));
-    yard.shut_down().await;
+    switchyard.shut_down().await;
 }
 
 #[tokio::test]
 async fn a_node_without_input_calls_a_handler_of_nothing() {
     let text = "name: t\nnodes:\n  now: { type: function, function: answer }\n";
-    let run = TestYard::new().handler("answer", |_: (), _| async { Ok(42) }).start(text, ()).await.unwrap();
+    let run =
+        TestSwitchyard::new().handler("answer", |_: (), _| async { Ok(42) }).start(text, ()).await.unwrap();
     assert_eq!(run.run_to_end::<u8>().await.unwrap().output(), Ok(42));
 }
 
@@ -68,8 +69,9 @@ async fn input_of_another_type_fails_the_node_for_good_and_says_why() {
 async fn output_that_is_not_json_fails_the_node_for_good() {
     let text = "name: t\nnodes:\n  bad: { type: function, function: bad, retry: { max_attempts: 5 } }\n";
     // JSON has no keys but text.
-    let yard = TestYard::new().handler("bad", |_: (), _| async { Ok(BTreeMap::from([(vec![1], 2)])) });
-    let run = yard.start(text, ()).await.unwrap();
+    let switchyard =
+        TestSwitchyard::new().handler("bad", |_: (), _| async { Ok(BTreeMap::from([(vec![1], 2)])) });
+    let run = switchyard.start(text, ()).await.unwrap();
     let failure = run.run_to_end::<Value>().await.unwrap().output().unwrap_err();
     assert_eq!((failure.code(), failure.error.attempt), ("output", Some(1)));
 }
@@ -78,9 +80,9 @@ async fn output_that_is_not_json_fails_the_node_for_good() {
 async fn an_output_of_another_type_than_asked_for_is_an_error_and_not_a_failed_run() {
     let run = shop().start(ORDER, Order { item: "tea".into(), count: 1 }).await.unwrap();
     run.look().await.unwrap().assert_status(RunStatus::Succeeded);
-    let error = run.yard().wait::<u8>(run.id()).await.unwrap_err();
+    let error = run.switchyard().wait::<u8>(run.id()).await.unwrap_err();
     assert!(matches!(error, Error::Output { .. }), "{error}");
-    assert!(run.yard().wait::<Receipt>(run.id()).await.unwrap().succeeded());
+    assert!(run.switchyard().wait::<Receipt>(run.id()).await.unwrap().succeeded());
 }
 
 #[tokio::test]

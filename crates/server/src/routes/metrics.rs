@@ -33,8 +33,8 @@ async fn metrics_page(State(state): State<ServerState>) -> Response {
 async fn gauges(hot: &dyn HotStore) -> Result<Gauges, StoreError> {
     let (size, queues, unarchived) = (hot.size().await?, hot.queues().await?, hot.unarchived().await?);
     let depths = queues.iter().flat_map(|depth| {
-        let lanes = PRIORITIES.iter().zip(depth.lanes);
-        lanes.map(|(priority, lane)| (depth.queue.clone(), *priority, lane.waiting))
+        let bands = PRIORITIES.iter().zip(depth.bands);
+        bands.map(|(priority, band_depth)| (depth.queue.clone(), *priority, band_depth.waiting))
     });
     let behind = unarchived.map(|unarchived| Behind {
         changes: unarchived.changes,

@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::{Concurrency, RunStatus};
-use switchyard_core::yard::Acceptance;
 use switchyard_core::{OperationId, RunId, TraceLink};
 use switchyard_lang::{Definition, Program};
 use switchyard_observe::trace::incoming;
@@ -48,7 +48,7 @@ struct SubmitBody {
     concurrency: Option<ConcurrencyBody>,
     /// The run fails if it has not ended after this time.
     deadline: Option<Lasting>,
-    /// How many nodes of the run may be in play at once.
+    /// How many nodes of the run may be active at once.
     parallelism: Option<NonZeroU32>,
 }
 

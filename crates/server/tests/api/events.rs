@@ -175,7 +175,7 @@ async fn a_reader_resumes_through_restarts_of_the_server() {
         }
     });
     for _ in 0..3 {
-        let mut follow = server.yard.engine().follow(run.parse().unwrap(), 0);
+        let mut follow = server.fixture.engine().follow(run.parse().unwrap(), 0);
         let until = random.random_range(1..200);
         let mut seen = 0;
         // Some way into the run; or it has ended, which is no harm.

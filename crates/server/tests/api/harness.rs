@@ -22,7 +22,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client,
-    pub(crate) yard: Embedded,
+    pub(crate) fixture: Embedded,
     stop: CancellationToken,
     serving: JoinHandle<()>,
     pub(crate) data: PathBuf,
@@ -91,14 +91,14 @@ impl TestServer {
         let mut options = Options::new(data);
         options.leave_functions = true;
         change(&mut options);
-        let yard = Embedded::open(options).await.unwrap();
-        yard.work();
-        let state = set(ServerState::new(yard.engine().clone(), yard.services().clone()));
+        let fixture = Embedded::open(options).await.unwrap();
+        fixture.work();
+        let state = set(ServerState::new(fixture.engine().clone(), fixture.services().clone()));
         let stop = CancellationToken::new();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
         let client = client();
-        Self { address, client, yard, stop, serving, data: data.to_owned(), _folder: None }
+        Self { address, client, fixture, stop, serving, data: data.to_owned(), _folder: None }
     }
 
     /// The same folder on the same port, served anew.
@@ -107,10 +107,10 @@ impl TestServer {
     }
 
     pub(crate) async fn restart_with(self, change: impl FnOnce(&mut Options)) -> Self {
-        let Self { address, yard, stop, serving, data, _folder, .. } = self;
+        let Self { address, fixture, stop, serving, data, _folder, .. } = self;
         stop.cancel();
         serving.await.unwrap();
-        yard.shut_down(Duration::ZERO).await;
+        fixture.shut_down(Duration::ZERO).await;
         let listener = bind(address).await;
         let mut server = Self::open(&data, listener, change).await;
         server._folder = _folder;
@@ -153,7 +153,7 @@ impl TestServer {
     /// The run once it has ended.
     pub(crate) async fn end(&self, run: &str) -> Value {
         let id: RunId = run.parse().unwrap();
-        let ended = tokio::time::timeout(PATIENCE, self.yard.engine().wait_for_end(id)).await;
+        let ended = tokio::time::timeout(PATIENCE, self.fixture.engine().wait_for_end(id)).await;
         ended.unwrap_or_else(|_| panic!("{run} does not end")).unwrap();
         self.get(&format!("/v1/runs/{run}")).await.expect(200)
     }

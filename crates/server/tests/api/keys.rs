@@ -175,7 +175,7 @@ async fn an_address_that_others_can_reach_always_wants_keys_and_takes_any_name()
     server.get("/healthz").await.expect(200);
     server.get("/v1/runs").await.problem(401, "no_key");
     server.post("/v1/keys", json!({ "name": "me first" })).await.problem(401, "no_key");
-    let made = create(server.yard.engine().keys(), "ada").await;
+    let made = create(server.fixture.engine().keys(), "ada").await;
     for (header, name) in [("host", "switchyard.example"), ("origin", "https://dashboard.example")] {
         let request = client_with(&made).get(server.url("/v1/runs")).header(header, name);
         Answer::of(request.send().await.unwrap()).await.expect(200);

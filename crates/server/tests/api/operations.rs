@@ -129,7 +129,7 @@ async fn a_key_that_is_made_again_is_the_same_without_its_text() {
 #[tokio::test]
 async fn a_day_later_a_repetition_is_a_request_of_its_own() {
     let (server, clock) = TestServer::with_clock().await;
-    let engine = server.yard.engine();
+    let engine = server.fixture.engine();
     change(&server, "1", Method::POST, "/v1/workflows", hello()).await.expect(200);
     clock.advance(OPERATIONS_KEPT);
     assert_eq!(engine.forget_operations().await.unwrap(), 0);

@@ -159,7 +159,7 @@ async fn approvals_are_listed_and_decided() {
         "nodes": { "ask": { "type": "hitl", "prompt": "ship it?", "input": { "json": 1 } } },
     });
     let run = server.submit(definition, Value::Null).await;
-    let mut follow = server.yard.engine().follow(run.parse().unwrap(), 0);
+    let mut follow = server.fixture.engine().follow(run.parse().unwrap(), 0);
     let approval = loop {
         let events = follow.next().await.unwrap();
         if events.iter().any(|event| event.kind.name() == "node_waiting") {

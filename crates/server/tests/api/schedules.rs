@@ -116,7 +116,7 @@ async fn a_tick_starts_a_run() {
     scheduled(&server, waiting(), json!({})).await;
     clock.advance(Duration::from_secs(60 * 60));
     // The duty that runs by itself may be first.
-    server.yard.engine().start_due().await.unwrap();
+    server.fixture.engine().start_due().await.unwrap();
     let shown = server.get("/v1/schedules/tick").await.expect(200);
     let run = shown["last_run"].as_str().unwrap_or_else(|| panic!("{shown}"));
     assert_eq!(server.get(&format!("/v1/runs/{run}")).await.expect(200)["workflow"], "waiting");

@@ -299,7 +299,7 @@ async fn a_reader_resumes_through_restarts_of_the_server() {
     for _ in 0..3 {
         // Somewhere in the middle of it, on machines of any speed.
         let some = random.random_range(1..400);
-        let mut follow = server.yard.engine().follow(runs[0].parse().unwrap(), 0);
+        let mut follow = server.fixture.engine().follow(runs[0].parse().unwrap(), 0);
         let mut seen = 0;
         while seen < some {
             seen += tokio::time::timeout(PATIENCE, follow.next()).await.unwrap().unwrap().len();
@@ -342,7 +342,7 @@ async fn a_socket_wants_a_key_where_others_do_and_no_page_opens_one_where_none_i
     };
     assert_eq!(status(connect(&url, &[("origin", "http://evil.example".to_owned())]).await), 403);
     let key =
-        server.yard.engine().keys().create(&ids::operation_id(), "ada", None).await.unwrap().text.unwrap();
+        server.fixture.engine().keys().create(&ids::operation_id(), "ada", None).await.unwrap().text.unwrap();
     assert_eq!(status(connect(&url, &[]).await), 401);
     assert_eq!(status(connect(&format!("{url}?access_token={key}"), &[]).await), 401);
     assert_eq!(status(connect(&url, &[("authorization", format!("Bearer {key}"))]).await), 101);

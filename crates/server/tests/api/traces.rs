@@ -51,7 +51,7 @@ async fn carry_through(server: &TestServer, run: &str) -> (Value, Value) {
     server.post(&format!("/v1/runs/{run}/signals/go"), json!({})).await.expect(200);
     let ended = server.end(run).await;
     assert_eq!(ended["status"], "succeeded", "{ended}");
-    server.yard.services().observe.shut_down().await;
+    server.fixture.services().observe.shut_down().await;
     (task, ended["output"]["headers"].clone())
 }
 
@@ -132,7 +132,7 @@ async fn a_run_that_nobody_traces_has_a_trace_of_its_own_through_a_restart() {
     let server = server.restart_with(|options| options.observe = observe).await;
     server.post(&format!("/v1/runs/{run}/signals/go"), json!({})).await.expect(200);
     server.end(&run).await;
-    server.yard.services().observe.shut_down().await;
+    server.fixture.services().observe.shut_down().await;
     let (waited, hello) = (collector.span("run waiting"), collector.span("run hello"));
     assert_eq!((waited.parent.as_str(), hello.parent.as_str()), ("", ""));
     assert_ne!(waited.trace, hello.trace);
@@ -150,7 +150,7 @@ async fn a_collector_that_is_away_harms_nobody() {
     let server = TestServer::with(|options| options.observe = observe).await;
     let run = server.submit(hello(), json!({})).await;
     assert_eq!(server.end(&run).await["status"], "succeeded");
-    server.yard.services().observe.shut_down().await;
+    server.fixture.services().observe.shut_down().await;
     let page = server.client.get(server.url("/metrics")).send().await.unwrap().text().await.unwrap();
     assert!(page.contains("switchyard_spans_exported_total 0"), "{page}");
     assert!(page.contains("switchyard_spans_dropped_total 2"), "{page}");

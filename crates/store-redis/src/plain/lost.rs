@@ -8,8 +8,8 @@ use switchyard_store::StoreError;
 
 use super::words;
 use crate::keys::{BANDS, GROUP};
-use crate::rare::Touch;
 use crate::scripts;
+use crate::slow_path::ReadSet;
 use crate::store::RedisStore;
 
 /// The consumer that tasks are moved to while they are put back.
@@ -78,8 +78,8 @@ impl RedisStore {
         let Ok(run) = run.parse::<RunId>() else { return Ok(false) };
         let with = vec![words(["XACK", stream, GROUP, entry]), words(["XDEL", stream, entry])];
         let reader: Arc<str> = reader.into();
-        let touch = Touch { with, ..Touch::run(run) };
-        self.decide(touch, |yard, now, out| yard.lose_node(run, node, &reader, now, out)).await
+        let read_set = ReadSet { with, ..ReadSet::run(run) };
+        self.decide(read_set, |in_flight, now, out| in_flight.lose_node(run, node, &reader, now, out)).await
     }
 
     /// Every stream of tasks that there may be something in.

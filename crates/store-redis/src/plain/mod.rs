@@ -7,15 +7,15 @@ mod signals;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use switchyard_core::in_flight::{InFlight, Taker, band};
 use switchyard_core::ir::Role;
 use switchyard_core::run::{ClaimRef, NodeState, Settled, Settlement, TaskOutcome};
-use switchyard_core::yard::{Taker, Yard, band};
 use switchyard_store::StoreError;
 use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
 
 use crate::keys::GROUP;
-use crate::rare::{Touch, Words};
 use crate::record::Stored;
+use crate::slow_path::{ReadSet, Words};
 use crate::store::RedisStore;
 
 /// How long an answer waits for a worker that asked for a task.
@@ -45,13 +45,13 @@ impl RedisStore {
 
     /// The node as it will be when it is claimed, and its stream; none if it cannot be.
     fn offer(&self, stored: &Stored, about: &About) -> Option<(Offer, String)> {
-        let run = &stored.berth.run;
+        let run = &stored.stored_run.run;
         let spec = run.ir.node(run.ir.find(&about.node)?);
         let stream = self.keys.tasks(&spec.queue, band(spec.priority));
-        let mut yard = Yard::part(self.limits, stored.berth.generation);
-        yard.lend(stored.berth.clone());
+        let mut in_flight = InFlight::part(self.limits, stored.stored_run.generation);
+        in_flight.load(stored.stored_run.clone());
         let by = Taker { worker: &about.worker, lease: None };
-        let task = yard.claim_node(run.id, &about.node, &by, run.accepted_at, &mut Vec::new())?;
+        let task = in_flight.claim_node(run.id, &about.node, &by, run.accepted_at, &mut Vec::new())?;
         Some((Offer { task, seq: run.seq }, stream))
     }
 
@@ -71,21 +71,23 @@ impl RedisStore {
     /// Claims what was offered, and does what follows in the same breath. Whether the offer still stood.
     async fn take_offer(
         &self,
-        touch: Touch,
+        read_set: ReadSet,
         about: &About,
         offer: &Offer,
         lease: Option<Duration>,
         outcome: Option<&TaskOutcome>,
     ) -> Result<bool, StoreError> {
-        self.decide(touch, |yard, now, out| {
-            if yard.run(about.run).is_none_or(|run| run.seq != offer.seq) {
+        self.decide(read_set, |in_flight, now, out| {
+            if in_flight.run(about.run).is_none_or(|run| run.seq != offer.seq) {
                 return false;
             }
             let by = Taker { worker: &about.worker, lease };
-            let Some(task) = yard.claim_node(about.run, &about.node, &by, now, out) else { return false };
+            let Some(task) = in_flight.claim_node(about.run, &about.node, &by, now, out) else {
+                return false;
+            };
             if let Some(outcome) = outcome {
                 let claim = ClaimRef { run: task.run, node: task.node, claim: task.claim };
-                yard.settle(Settlement { claim, outcome: outcome.clone() }, now, out);
+                in_flight.settle(Settlement { claim, outcome: outcome.clone() }, now, out);
             }
             true
         })
@@ -109,7 +111,7 @@ impl PlainWorkers for RedisStore {
             return Ok(Found::Passed);
         }
         let stored = self.stored(found).await?;
-        let run = &stored.berth.run;
+        let run = &stored.stored_run.run;
         let Some(ix) = run.ir.find(&about.node).filter(|ix| run.ir.node(*ix).role != Role::Output) else {
             return Ok(Found::UnknownNode);
         };
@@ -136,8 +138,8 @@ impl PlainWorkers for RedisStore {
         let mut with = self.answering(about, answer);
         with.push(self.done_with(signal));
         let entries = about.delivery.iter().map(|entry| (about.node.clone(), entry.clone())).collect();
-        let touch = Touch { with, entries, given: self.while_ours(), ..Touch::run(about.run) };
-        self.take_offer(touch, about, offer, Some(lease), None).await
+        let read_set = ReadSet { with, entries, given: self.while_ours(), ..ReadSet::run(about.run) };
+        self.take_offer(read_set, about, offer, Some(lease), None).await
     }
 
     async fn settle_offer(
@@ -150,12 +152,12 @@ impl PlainWorkers for RedisStore {
         let mut with = vec![self.done_with(signal)];
         if let Some(entry) = &about.delivery {
             let graph = self.graphs.get(offer.task.definition).await?;
-            let stream = &graph.place(offer.task.ix).stream;
+            let stream = &graph.hints_of(offer.task.ix).stream;
             with.push(words(["XACK", stream, GROUP, entry]));
             with.push(words(["XDEL", stream, entry]));
         }
-        let touch = Touch { with, given: self.while_ours(), ..Touch::run(about.run) };
-        self.take_offer(touch, about, offer, None, Some(outcome)).await
+        let read_set = ReadSet { with, given: self.while_ours(), ..ReadSet::run(about.run) };
+        self.take_offer(read_set, about, offer, None, Some(outcome)).await
     }
 
     async fn settle_claim(
@@ -165,9 +167,9 @@ impl PlainWorkers for RedisStore {
         outcome: TaskOutcome,
     ) -> Result<Settled, StoreError> {
         let with = vec![self.done_with(signal)];
-        let touch = Touch { with, given: self.while_ours(), ..Touch::run(claim.run) };
+        let read_set = ReadSet { with, given: self.while_ours(), ..ReadSet::run(claim.run) };
         let settlement = Settlement { claim, outcome };
-        self.decide(touch, |yard, now, out| yard.settle(settlement.clone(), now, out)).await
+        self.decide(read_set, |in_flight, now, out| in_flight.settle(settlement.clone(), now, out)).await
     }
 
     async fn answer(&self, about: &About, answer: &str) -> Result<(), StoreError> {

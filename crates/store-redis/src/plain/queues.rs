@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use switchyard_core::Timestamp;
-use switchyard_core::yard::{Lane, QueueDepth};
+use switchyard_core::in_flight::{BandDepth, QueueDepth};
 use switchyard_store::StoreError;
 
 use crate::scripts;
@@ -15,12 +15,12 @@ impl RedisStore {
         let streams = self.streams().await?;
         let none: [&str; 0] = [];
         let counts: Vec<(usize, usize, String)> = self.client.run(&scripts::QUEUES, &streams, &none).await?;
-        let mut queues: BTreeMap<&str, [Lane; 3]> = BTreeMap::new();
+        let mut queues: BTreeMap<&str, [BandDepth; 3]> = BTreeMap::new();
         for (stream, (waiting, claimed, oldest)) in streams.iter().zip(counts) {
             let Some((queue, band)) = self.keys.queue_of(stream) else { continue };
             let oldest = oldest.parse().ok().map(Timestamp::from_millis);
-            queues.entry(queue).or_default()[band] = Lane { waiting, claimed, oldest };
+            queues.entry(queue).or_default()[band] = BandDepth { waiting, claimed, oldest };
         }
-        Ok(queues.into_iter().map(|(queue, lanes)| QueueDepth { queue: queue.into(), lanes }).collect())
+        Ok(queues.into_iter().map(|(queue, bands)| QueueDepth { queue: queue.into(), bands }).collect())
     }
 }

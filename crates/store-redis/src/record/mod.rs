@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use switchyard_core::in_flight::{Lease, StoredRun};
 use switchyard_core::ir::{Ir, NodeIx};
-use switchyard_core::yard::{Berth, Lease};
 use switchyard_core::{RunId, Timestamp};
 use switchyard_store::StoreError;
 
@@ -37,9 +37,9 @@ pub(crate) struct Record {
 /// A run as it was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
-    pub(crate) berth: Berth,
-    /// One for each time that it was taken in: tells its events from those of a former life.
-    pub(crate) life: u64,
+    pub(crate) stored_run: StoredRun,
+    /// One for each time that it was taken in: tells its events from those of a former incarnation.
+    pub(crate) incarnation: u64,
     /// The stream entries of its claims.
     pub(crate) entries: BTreeMap<NodeIx, String>,
     pub(crate) record: Record,
@@ -48,14 +48,14 @@ pub(crate) struct Stored {
 /// What is not known by the time it is written down.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written<'a> {
-    pub(crate) berth: &'a Berth,
-    pub(crate) life: u64,
+    pub(crate) stored_run: &'a StoredRun,
+    pub(crate) incarnation: u64,
     pub(crate) entries: &'a BTreeMap<NodeIx, String>,
 }
 
 impl Record {
     pub(crate) fn write(written: Written<'_>) -> Result<Self, StoreError> {
-        let (context, children) = context::write(&written.berth.run)?;
+        let (context, children) = context::write(&written.stored_run.run)?;
         Ok(Self { run: run::write(&written)?, dag: node::write(&written), context, children })
     }
 
@@ -77,15 +77,15 @@ impl Record {
             let ix = ir.find(node)?;
             Some((ix, Lease { claim: run.node(ix).claim, until: *until, limit: limits.get(&ix).copied() }))
         });
-        let berth = Berth {
+        let stored_run = StoredRun {
             generation: reader.number(&self.run, "gen")?,
             timers: run::read_timers(&reader, &self, ir)?,
             leases: leases.collect(),
-            play: run::read_play(&reader, &self, ir)?,
+            parallelism_state: run::read_parallelism(&reader, &self, ir)?,
             run,
         };
-        let life = reader.number(&self.run, "life")?;
-        Ok(Stored { berth, life, entries, record: self })
+        let incarnation = reader.number(&self.run, "life")?;
+        Ok(Stored { stored_run, incarnation, entries, record: self })
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use switchyard_core::Timestamp;
 use switchyard_core::ir::{Ir, NodeIx};
-use switchyard_core::run::{NodeRun, NodeState, Said};
+use switchyard_core::run::{NodeProgress, NodeRun, NodeState};
 use switchyard_store::StoreError;
 
 use super::{Reader, Record, Written, wait};
@@ -53,11 +53,11 @@ fn untouched(ir: &Ir, ix: NodeIx) -> NodeRun {
 }
 
 pub(super) fn write(written: &Written<'_>) -> BTreeMap<String, String> {
-    let run = &written.berth.run;
+    let run = &written.stored_run.run;
     let touched = run.ir.indices().filter_map(|ix| {
         let held = run.node(ix).state == NodeState::Running;
         let entry = written.entries.get(&ix).filter(|_| held);
-        let limit = written.berth.leases.get(&ix).filter(|_| held).and_then(|lease| lease.limit);
+        let limit = written.stored_run.leases.get(&ix).filter(|_| held).and_then(|lease| lease.limit);
         let line = line(run.node(ix), run.accepted_at, entry, limit);
         let plain = self::line(&untouched(&run.ir, ix), run.accepted_at, None, None);
         (line != plain).then(|| (run.ir.node(ix).id.to_string(), line))
@@ -124,7 +124,7 @@ pub(super) fn read(reader: &Reader, record: &Record, ir: &Ir) -> Result<Nodes, S
         node.wait = wait::read(reader, record, id)?;
         if let Some(chunks) = reader.json(&record.context, &format!("{id}:chunks"))? {
             let checkpoint = reader.json(&record.context, &format!("{id}:checkpoint"))?;
-            node.said = Some(Box::new(Said { checkpoint, chunks }));
+            node.said = Some(Box::new(NodeProgress { checkpoint, chunks }));
         }
         nodes.push(node);
     }

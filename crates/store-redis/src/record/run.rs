@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use switchyard_core::in_flight::{ParallelismState, TimerKey};
 use switchyard_core::ir::{Ir, NodeIx};
 use switchyard_core::run::{NodeRun, Phase, Run};
-use switchyard_core::yard::{PlayRecord, TimerKey};
 use switchyard_core::{Payload, Timestamp};
 use switchyard_store::StoreError;
 
-use crate::rare::planned;
+use crate::slow_path::planned;
 
 use super::context::{self, Ended};
 use super::{Fields, Reader, Record, Written, json};
@@ -20,12 +20,12 @@ pub(super) const ENDED: &str = "ended";
 const PARKED: &str = "parked";
 
 pub(super) fn write(written: &Written<'_>) -> Result<Fields, StoreError> {
-    let (berth, run) = (written.berth, &written.berth.run);
+    let (stored_run, run) = (written.stored_run, &written.stored_run.run);
     let mut fields = Fields::new();
     let mut put = |field: &str, value: String| fields.insert(field.to_owned(), value);
     put("seq", run.seq.to_string());
-    put("gen", berth.generation.to_string());
-    put("life", written.life.to_string());
+    put("gen", stored_run.generation.to_string());
+    put("life", written.incarnation.to_string());
     put("phase", phase_name(run.phase).to_owned());
     put("counter", run.counter.to_string());
     put("definition", run.ir.hash.hex());
@@ -37,11 +37,11 @@ pub(super) fn write(written: &Written<'_>) -> Result<Fields, StoreError> {
         ("attempt", (run.attempt > 1).then(|| run.attempt.to_string())),
         ("depth", (run.depth() > 0).then(|| run.depth().to_string())),
         ("deadline", run.deadline.map(|at| at.as_millis().to_string())),
-        ("gate", run.accepted.concurrency.as_ref().map(|gate| gate.key.to_string())),
+        ("gate", run.accepted.concurrency.as_ref().map(|concurrency_key| concurrency_key.key.to_string())),
         ("idem", run.accepted.idempotency.as_ref().map(|key| key.key.to_string())),
         ("plans", write_plans(run)),
         ("timers", write_timers(written)?),
-        ("play", write_play(written)?),
+        ("play", write_parallelism(written)?),
         ("flags", flags(written)),
     ];
     for (field, value) in optional {
@@ -60,14 +60,14 @@ fn write_plans(run: &Run) -> Option<String> {
 
 /// What a step script must know to leave a run to the core; and `m`, that there are fields which it reads only then.
 fn flags(written: &Written<'_>) -> Option<String> {
-    let run = &written.berth.run;
+    let run = &written.stored_run.run;
     let flags = [
         ('c', run.parallelism().is_some()),
         ('k', run.accepted.concurrency.is_some()),
         ('m', run.paused || run.approvals > 0 || run.attempt > 1 || run.depth() > 0),
         ('p', run.accepted.parent.is_some()),
         ('s', run.closing.as_ref().is_some_and(|closing| closing.stop_running)),
-        ('t', !written.berth.timers.is_empty()),
+        ('t', !written.stored_run.timers.is_empty()),
     ];
     let set: String = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| *flag).collect();
     (!set.is_empty()).then_some(set)
@@ -139,9 +139,11 @@ pub(crate) fn timer_name(key: &TimerKey, ir: &Ir) -> String {
 }
 
 fn write_timers(written: &Written<'_>) -> Result<Option<String>, StoreError> {
-    let timers = &written.berth.timers;
-    let named: Vec<(i64, String)> =
-        timers.iter().map(|(at, key)| (at.as_millis(), timer_name(key, &written.berth.run.ir))).collect();
+    let timers = &written.stored_run.timers;
+    let named: Vec<(i64, String)> = timers
+        .iter()
+        .map(|(at, key)| (at.as_millis(), timer_name(key, &written.stored_run.run.ir)))
+        .collect();
     if named.is_empty() { Ok(None) } else { json(&named).map(Some) }
 }
 
@@ -161,25 +163,29 @@ pub(super) fn read_timers(
 }
 
 /// The record with names instead of indices, which a patch moves.
-type NamedPlay = (Vec<Arc<str>>, Vec<(u8, u64, Arc<str>)>, u64);
+type NamedParallelism = (Vec<Arc<str>>, Vec<(u8, u64, Arc<str>)>, u64);
 
-fn write_play(written: &Written<'_>) -> Result<Option<String>, StoreError> {
-    let Some(play) = &written.berth.play else { return Ok(None) };
-    let id = |ix: &NodeIx| written.berth.run.ir.node(*ix).id.clone();
-    let named: NamedPlay = (
-        play.in_play.iter().map(id).collect(),
-        play.ready.iter().map(|(priority, arrival, ix)| (*priority, *arrival, id(ix))).collect(),
-        play.arrivals,
+fn write_parallelism(written: &Written<'_>) -> Result<Option<String>, StoreError> {
+    let Some(parallelism_state) = &written.stored_run.parallelism_state else { return Ok(None) };
+    let id = |ix: &NodeIx| written.stored_run.run.ir.node(*ix).id.clone();
+    let named: NamedParallelism = (
+        parallelism_state.active.iter().map(id).collect(),
+        parallelism_state.ready.iter().map(|(priority, arrival, ix)| (*priority, *arrival, id(ix))).collect(),
+        parallelism_state.arrivals,
     );
     json(&named).map(Some)
 }
 
-pub(super) fn read_play(reader: &Reader, record: &Record, ir: &Ir) -> Result<Option<PlayRecord>, StoreError> {
-    let Some((in_play, ready, arrivals)) = reader.json::<NamedPlay>(&record.run, "play")? else {
+pub(super) fn read_parallelism(
+    reader: &Reader,
+    record: &Record,
+    ir: &Ir,
+) -> Result<Option<ParallelismState>, StoreError> {
+    let Some((active, ready, arrivals)) = reader.json::<NamedParallelism>(&record.run, "play")? else {
         return Ok(None);
     };
     let ready =
         ready.into_iter().filter_map(|(priority, arrival, id)| Some((priority, arrival, ir.find(&id)?)));
-    let in_play = in_play.iter().filter_map(|id| ir.find(id));
-    Ok(Some(PlayRecord { in_play: in_play.collect(), ready: ready.collect(), arrivals }))
+    let active = active.iter().filter_map(|id| ir.find(id));
+    Ok(Some(ParallelismState { active: active.collect(), ready: ready.collect(), arrivals }))
 }

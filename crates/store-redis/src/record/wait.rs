@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use switchyard_core::run::{
-    Child, ChildEnd, ChildSpec, Children, ChildrenPlan, Gathered, Lent, NodeRun, WaitFor, Waiting,
+    Child, ChildEnd, ChildSpec, Children, ChildrenPlan, Gathered, NodeRun, PartialList, WaitFor, Waiting,
 };
 use switchyard_core::{Hash, Timestamp};
 use switchyard_store::StoreError;
@@ -146,11 +146,11 @@ pub(super) fn write(
 }
 
 fn write_children(
-    specs: Option<&Lent<ChildSpec>>,
-    ends: &Lent<ChildEnd>,
+    specs: Option<&PartialList<ChildSpec>>,
+    ends: &PartialList<ChildEnd>,
 ) -> Result<ChildrenRecord, StoreError> {
     let mut fields = Fields::new();
-    for (index, spec) in specs.into_iter().flat_map(Lent::iter) {
+    for (index, spec) in specs.into_iter().flat_map(PartialList::iter) {
         fields.insert(spec_field(index), json(spec)?);
     }
     for (index, end) in ends.iter() {
@@ -165,13 +165,13 @@ pub(super) fn read(reader: &Reader, record: &Record, id: &str) -> Result<Option<
     let none = ChildrenRecord { looked_up: Some(LookedUp::default()), ..ChildrenRecord::default() };
     let children = record.children.get(id).unwrap_or(&none);
     let looked_up = children.looked_up.as_ref();
-    let ends = || lent(reader, children, looked_up.map(|looked_up| &looked_up.ends), "end:");
+    let ends = || partial_list(reader, children, looked_up.map(|looked_up| &looked_up.ends), "end:");
     Ok(Some(Box::new(match kept {
         Kept::Retry { until } => Waiting::Retry { until },
         Kept::For(on) => Waiting::For(on),
         Kept::Ended { count } => Waiting::Gathered(Gathered { count, ends: ends()? }),
         Kept::Awaits(awaits) => Waiting::Children(Children {
-            specs: lent(reader, children, looked_up.map(|looked_up| &looked_up.specs), "spec:")?,
+            specs: partial_list(reader, children, looked_up.map(|looked_up| &looked_up.specs), "spec:")?,
             ends: ends()?,
             workflow: awaits.workflow,
             definition: awaits.definition,
@@ -190,25 +190,25 @@ pub(super) fn read(reader: &Reader, record: &Record, id: &str) -> Result<Option<
     })))
 }
 
-fn lent<T: serde::de::DeserializeOwned>(
+fn partial_list<T: serde::de::DeserializeOwned>(
     reader: &Reader,
     children: &ChildrenRecord,
     looked_up: Option<&BTreeSet<u32>>,
     begin: &str,
-) -> Result<Lent<T>, StoreError> {
+) -> Result<PartialList<T>, StoreError> {
     let mut values = Vec::new();
     for (field, text) in &children.fields {
         let Some(index) = field.strip_prefix(begin).and_then(|index| index.parse().ok()) else { continue };
         values.push((index, serde_json::from_str(text).map_err(|_| reader.damaged(field))?));
     }
     Ok(match looked_up {
-        Some(looked_up) => Lent::part(looked_up.clone(), values),
-        None => Lent::whole(values),
+        Some(looked_up) => PartialList::part(looked_up.clone(), values),
+        None => PartialList::whole(values),
     })
 }
 
-fn ends_of(children: Vec<Child>) -> Lent<ChildEnd> {
-    Lent::whole((0..).zip(children).filter_map(|(index, child)| Some((index, child.end?))))
+fn ends_of(children: Vec<Child>) -> PartialList<ChildEnd> {
+    PartialList::whole((0..).zip(children).filter_map(|(index, child)| Some((index, child.end?))))
 }
 
 impl AllInOne {
@@ -221,7 +221,7 @@ impl AllInOne {
             stop_on_failure: plan.stop_on_failure,
             timeout_at: plan.timeout_at,
             count: plan.children.len() as u32,
-            specs: Lent::whole((0..).zip(plan.children)),
+            specs: PartialList::whole((0..).zip(plan.children)),
             ends: ends_of(results),
             started,
             ended,

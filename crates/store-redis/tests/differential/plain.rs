@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_core::RunId;
+use switchyard_core::in_flight::Taker;
 use switchyard_core::run::{Event, Settlement, Task};
-use switchyard_core::yard::Taker;
 use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
 use switchyard_store_redis::Keys;
 
@@ -28,19 +28,23 @@ impl World {
         let found = plain.find_node(&about).await.expect("answered");
         let (now, lease) = (self.now(), matches!(said, Said::Started).then_some(LEASE));
         if matches!(said, Said::Nothing) {
-            let lost = self.yard.lose_node(about.run, &about.node, &about.worker, now, out);
+            let lost = self.in_flight.lose_node(about.run, &about.node, &about.worker, now, out);
             let taken = plain.take_back(Duration::ZERO).await.expect("looked through");
             assert_eq!(taken, usize::from(lost), "{about:?} was {found:?}");
             return;
         }
         let by = Taker { worker: &about.worker, lease };
-        let task = self.yard.claim_node(about.run, &about.node, &by, now, out);
+        let task = self.in_flight.claim_node(about.run, &about.node, &by, now, out);
         let Some((offer, task)) = both(&about, found, task) else { return };
         let claim = claim_of(&task);
         let taken = match said {
             Said::Ended(how) => {
                 let outcome = how.outcome(now, &mut self.counter);
-                self.yard.settle(Settlement { claim: claim.clone(), outcome: outcome.clone() }, now, out);
+                self.in_flight.settle(
+                    Settlement { claim: claim.clone(), outcome: outcome.clone() },
+                    now,
+                    out,
+                );
                 self.settled.push(claim);
                 plain.settle_offer("signal", &about, &offer, &outcome).await
             }

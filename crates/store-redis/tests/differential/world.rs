@@ -1,4 +1,4 @@
-//! A yard and two stores that are given the same.
+//! The core and two stores that are given the same commands.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive::DataFolder;
+use switchyard_core::in_flight::*;
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::*;
-use switchyard_core::yard::*;
 use switchyard_core::{ApprovalId, Hash, OperationId, PatchId, Payload, RunId, Timestamp};
 use switchyard_store::{Archive, Clock, HotStore, ManualClock, StoreError};
 use switchyard_store_memory::MemoryStore;
@@ -25,7 +25,7 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 pub(crate) struct World {
     pub(crate) server: &'static Redis,
-    pub(crate) yard: Yard,
+    pub(crate) in_flight: InFlight,
     stores: Vec<Side>,
     pub(crate) plain: Plain,
     clock: ManualClock,
@@ -65,7 +65,7 @@ impl World {
     pub(crate) async fn new(server: &'static Redis, stores: &[&'static str], graphs: Vec<Sketch>) -> Self {
         let mut world = Self {
             server,
-            yard: Yard::new(Limits::default()),
+            in_flight: InFlight::new(Limits::default()),
             stores: Vec::new(),
             plain: None,
             clock: ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000)),
@@ -112,7 +112,7 @@ impl World {
         for side in &self.stores {
             side.hot.learn(ir.clone()).await.expect("learnt");
         }
-        self.yard.learn(ir);
+        self.in_flight.learn(ir);
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -154,7 +154,7 @@ impl World {
     }
 
     async fn compare_run(&self, id: RunId, op: &Op) {
-        let expected = self.yard.run(id);
+        let expected = self.in_flight.run(id);
         for side in &self.stores {
             let found = side.hot.snapshot(id).await.expect("answered");
             assert_eq!(found.as_ref(), expected, "{} differs about {id} after {op:?}", side.name);
@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    /// The same question to every store, which must answer as the yard did.
+    /// The same question to every store, which must answer as the core did.
     async fn ask<R: Debug, F: Future<Output = R>>(&self, expected: &R, ask: impl Fn(Arc<dyn HotStore>) -> F) {
         for side in &self.stores {
             let found = ask(side.hot.clone()).await;
@@ -241,7 +241,7 @@ impl World {
         };
         self.drawn.insert(id, sketch);
         let new = NewRun { id, accepted };
-        let expected = self.yard.accept(new.clone(), self.now(), out).map_err(StoreError::from);
+        let expected = self.in_flight.accept(new.clone(), self.now(), out).map_err(StoreError::from);
         self.ask(&expected, |hot| {
             let new = new.clone();
             async move { hot.accept(new).await }
@@ -255,7 +255,7 @@ impl World {
         let used = self.histories.iter().any(|(run, history)| {
             let had = matches!(&history[0].kind,
                 EventKind::RunAccepted(accepted) if accepted.idempotency.as_ref().is_some_and(|i| i.key == key));
-            had && self.yard.run(*run).is_none()
+            had && self.in_flight.run(*run).is_none()
         });
         (!used).then(|| Idempotency { key, body: Hash::of(&[once]) })
     }
@@ -267,8 +267,8 @@ impl World {
             if self.held.is_empty() {
                 break;
             }
-            let place = usize::from(*which) % self.held.len();
-            let claim = self.held.swap_remove(place);
+            let location = usize::from(*which) % self.held.len();
+            let claim = self.held.swap_remove(location);
             self.settled.push(claim.clone());
             let outcome = how.outcome(self.now(), &mut self.counter);
             settlements.push(Settlement { claim: claim.clone(), outcome });
@@ -282,9 +282,11 @@ impl World {
 
     async fn step(&mut self, settlements: Vec<Settlement>, want: Want, out: &mut Vec<Event>) {
         let now = self.now();
-        let settled: Vec<Settled> =
-            settlements.iter().map(|settlement| self.yard.settle(settlement.clone(), now, out)).collect();
-        let tasks = self.yard.claim(&want, now, out);
+        let settled: Vec<Settled> = settlements
+            .iter()
+            .map(|settlement| self.in_flight.settle(settlement.clone(), now, out))
+            .collect();
+        let tasks = self.in_flight.claim(&want, now, out);
         self.held.extend(tasks.iter().map(claim_of));
         let expected = Ok::<_, StoreError>((settled, tasks));
         self.ask(&expected, |hot| {
@@ -302,14 +304,15 @@ impl World {
         }
         let claims: Vec<ClaimRef> = vec![known[usize::from(which) % known.len()].clone()];
         let lease = Some(LEASE);
-        let standing: Vec<_> = claims.iter().map(|claim| self.yard.heartbeat(claim, lease, now)).collect();
+        let standing: Vec<_> =
+            claims.iter().map(|claim| self.in_flight.heartbeat(claim, lease, now)).collect();
         self.ask(&Ok::<_, StoreError>(standing), |hot| {
             let claims = claims.clone();
             async move { hot.heartbeat(&claims, lease).await }
         })
         .await;
         for claim in claims {
-            let held = self.yard.held_task(&claim);
+            let held = self.in_flight.held_task(&claim);
             self.ask(&Ok::<_, StoreError>(held), |hot| {
                 let claim = claim.clone();
                 async move { hot.held_task(&claim).await }
@@ -328,7 +331,8 @@ impl World {
             0 => Progress::Checkpoint(Payload::from_value(&serde_json::json!({"at": which}))),
             n => Progress::Chunks(vec![Payload::null(); usize::from(n)]),
         };
-        let said = self.yard.progress(&claim, progress.clone(), self.now(), out).map_err(StoreError::from);
+        let said =
+            self.in_flight.progress(&claim, progress.clone(), self.now(), out).map_err(StoreError::from);
         self.ask(&said, |hot| {
             let (claim, progress) = (claim.clone(), progress.clone());
             async move { hot.progress(&claim, progress).await }
@@ -339,9 +343,9 @@ impl World {
     async fn pass(&mut self, seconds: u16, out: &mut Vec<Event>) {
         self.clock.advance(Duration::from_secs(u64::from(seconds)));
         let now = self.now();
-        let fired = (self.yard.fire_due(now, out), self.yard.next_timer());
+        let fired = (self.in_flight.fire_due(now, out), self.in_flight.next_timer());
         self.ask(&Ok::<_, StoreError>(fired), |hot| async move { hot.fire_timers().await }).await;
-        let reclaimed = self.yard.reclaim(now, out);
+        let reclaimed = self.in_flight.reclaim(now, out);
         self.ask(&Ok::<_, StoreError>(reclaimed), |hot| async move { hot.reclaim().await }).await;
     }
 
@@ -367,7 +371,7 @@ impl World {
         command: &Command,
         out: &mut Vec<Event>,
     ) -> bool {
-        let expected = match self.yard.command(run, operation, command.clone(), self.now(), out) {
+        let expected = match self.in_flight.command(run, operation, command.clone(), self.now(), out) {
             None => Err(StoreError::UnknownRun(run)),
             Some(answer) => answer.map(drop).map_err(StoreError::from),
         };
@@ -394,7 +398,7 @@ impl World {
 
     async fn decide(&mut self, approve: bool, out: &mut Vec<Event>) {
         let Some(approval) = self.approvals.pop() else { return };
-        let run = self.yard.run_of_approval(&approval);
+        let run = self.in_flight.run_of_approval(&approval);
         self.ask(&Ok::<_, StoreError>(run), |hot| {
             let approval = approval.clone();
             async move { hot.run_of_approval(&approval).await }
@@ -408,7 +412,7 @@ impl World {
 
     async fn patch(&mut self, run: u8, what: u8, out: &mut Vec<Event>) {
         let Some(id) = self.pick(run) else { return };
-        let (Some(sketch), Some(state)) = (self.drawn.get(&id), self.yard.run(id)) else { return };
+        let (Some(sketch), Some(state)) = (self.drawn.get(&id), self.in_flight.run(id)) else { return };
         let (mut sketch, version) = (sketch.clone(), state.version);
         let target = usize::from(what / 4) % sketch.nodes.len();
         match what % 4 {
@@ -446,14 +450,14 @@ impl World {
 
     async fn retry(&mut self, run: u8, out: &mut Vec<Event>) {
         let Some(id) = self.pick(run) else { return };
-        if self.yard.run(id).is_some() {
+        if self.in_flight.run(id).is_some() {
             return;
         }
         let ended = self.replay(id);
         if ended.accepted.parent.is_some() {
             return;
         }
-        self.yard.restore(vec![ended.clone()], self.now(), out);
+        self.in_flight.restore(vec![ended.clone()], self.now(), out);
         self.ask(&Ok::<_, StoreError>(()), |hot| {
             let ended = ended.clone();
             async move { hot.restore(vec![ended]).await }
@@ -467,9 +471,9 @@ impl World {
         self.compare_histories().await;
         let runs: Vec<Run> =
             self.order.iter().map(|id| self.replay(*id)).filter(|run| !run.is_ended()).collect();
-        self.yard = Yard::new(Limits::default());
+        self.in_flight = InFlight::new(Limits::default());
         for ir in self.irs.values() {
-            self.yard.learn(ir.clone());
+            self.in_flight.learn(ir.clone());
         }
         for i in 0..self.stores.len() {
             let (name, archive) = (self.stores[i].name, self.stores[i].archive.clone());
@@ -479,7 +483,7 @@ impl World {
             }
             self.stores[i].hot = hot;
         }
-        self.yard.restore(runs.clone(), self.now(), out);
+        self.in_flight.restore(runs.clone(), self.now(), out);
         self.ask(&Ok::<_, StoreError>(()), |hot| {
             let runs = runs.clone();
             async move { hot.restore(runs).await }

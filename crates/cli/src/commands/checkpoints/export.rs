@@ -2,7 +2,7 @@
 
 use switchyard_checkpoints::{Seek, audit};
 
-use super::{Place, Which, counted};
+use super::{Target, Which, counted};
 use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
@@ -14,7 +14,7 @@ use crate::settings::Settings;
 #[command(after_help = "Example:\n  switchyard checkpoints export --thread user-1 > user-1.jsonl")]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
+    place: Target,
 
     #[command(flatten)]
     which: Which,

@@ -7,7 +7,7 @@ use switchyard_checkpoints::{Checkpoints, Seek, Stored, ThreadInfo, audit};
 use switchyard_core::Timestamp;
 use switchyard_lang::duration::HumanDuration;
 
-use super::{Place, Which, size};
+use super::{Target, Which, size};
 use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
@@ -19,7 +19,7 @@ use crate::settings::Settings;
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
+    place: Target,
 
     #[command(flatten)]
     which: Which,

@@ -3,7 +3,7 @@
 use serde_json::json;
 use switchyard_checkpoints::{Checkpoints, Strategy};
 
-use super::{Place, Which, counted};
+use super::{Target, Which, counted};
 use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
@@ -17,7 +17,7 @@ use crate::settings::Settings;
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
+    place: Target,
 
     #[command(flatten)]
     which: Which,

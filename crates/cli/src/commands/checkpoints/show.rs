@@ -3,7 +3,7 @@
 use switchyard_checkpoints::{Get, Stored, audit};
 use switchyard_core::Timestamp;
 
-use super::{Place, size, unknown_thread};
+use super::{Target, size, unknown_thread};
 use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     checkpoint_ns: String,
 
     #[command(flatten)]
-    place: Place,
+    place: Target,
 
     /// Print everything as JSON
     #[arg(long)]

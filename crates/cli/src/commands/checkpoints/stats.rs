@@ -2,7 +2,7 @@
 
 use switchyard_core::Timestamp;
 
-use super::{Place, size};
+use super::{Target, size};
 use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
@@ -12,7 +12,7 @@ use crate::settings::Settings;
 #[command(after_help = "Example:\n  switchyard checkpoints stats --json")]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
+    place: Target,
 
     /// Print them as JSON
     #[arg(long)]

@@ -7,7 +7,7 @@ use crate::errors::Failure;
 use crate::flags::StoreArgs;
 use crate::output;
 use crate::settings::Settings;
-use crate::station;
+use crate::stores;
 
 /// Take ghosts out of the group now, after moving what they had pending
 ///
@@ -33,12 +33,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let overseer = station::overseer(settings).await?;
-    let pods = station::pods(settings).await?;
-    let usual = station::rounds(settings).cleanup;
+    let admin = stores::admin(settings).await?;
+    let pods = stores::pods(settings).await?;
+    let usual = stores::monitor_settings(settings).cleanup;
     let dry_run = args.dry_run || usual.dry_run;
     let now = CleanupPolicy { dry_run, every: std::time::Duration::ZERO, ..usual };
-    let Pass::Made(done) = overseer.clean_up(&now, pods.as_deref()).await? else {
+    let Pass::Made(done) = admin.clean_up(&now, pods.as_deref()).await? else {
         return Err(Failure::refused("another process is cleaning up").hint("try again in a moment"));
     };
     if args.json {

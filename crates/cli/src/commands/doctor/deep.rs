@@ -10,16 +10,16 @@ use switchyard_store::{Check, Health, StoreError};
 use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
-use crate::{station, store};
+use crate::{store, stores};
 
 /// Runs that are named. How many there are is said in any case.
 const NAMED_MAX: usize = 1_000;
 
 /// Goes through every history of a Postgres.
 pub(super) async fn shared(settings: &Settings) -> Result<Vec<Check>, Failure> {
-    let Some(target) = station::postgres(settings)? else { return Ok(Vec::new()) };
+    let Some(target) = stores::postgres(settings)? else { return Ok(Vec::new()) };
     let advice = "restore what is missing from a backup; runs that are not named are whole";
-    Ok(match station::shared_history(settings, target).await {
+    Ok(match stores::shared_history(settings, target).await {
         Ok(history) => audited(audit(&history).await, advice),
         Err(failure) => {
             vec![Check::failed("histories", words(&failure), "`switchyard migrate`, and look again")]

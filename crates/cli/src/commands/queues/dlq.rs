@@ -8,8 +8,8 @@ use crate::commands::tell_status;
 use crate::errors::Failure;
 use crate::operation::OperationArgs;
 use crate::output;
-use crate::place;
 use crate::settings::Settings;
+use crate::target;
 
 /// Dead letters: tasks that took too many workers down, signals of plain workers that make no sense, entries of the outbox
 /// that could not be archived
@@ -95,7 +95,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
 }
 
 async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
-    let letters = place::find(settings).await?.dead_letters(args.limit as usize).await?;
+    let letters = target::find(settings).await?.dead_letters(args.limit as usize).await?;
     if args.json {
         return Ok(output::json(&letters)?);
     }
@@ -122,7 +122,7 @@ fn row(view: &DeadLetterView) -> [String; 7] {
 }
 
 async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
-    let view = place::find(settings).await?.dead_letter(&args.id).await?;
+    let view = target::find(settings).await?.dead_letter(&args.id).await?;
     if args.json {
         return Ok(output::json(&view)?);
     }
@@ -151,13 +151,13 @@ fn delivery(delivery: &Delivery) -> [String; 5] {
 }
 
 async fn redrive(args: &RedriveArgs, settings: &Settings) -> Result<(), Failure> {
-    let place = args.operation.find(settings).await?;
-    let redriven = place.redrive(&args.id).await?;
+    let target = args.operation.find(settings).await?;
+    let redriven = target.redrive(&args.id).await?;
     if args.json {
         output::json(&redriven)?;
     }
     match redriven.run {
-        Some(at) => tell_status(at, false, &*place),
+        Some(at) => tell_status(at, false, &*target),
         None => {
             output::tell(&format!("{}: sent once more", redriven.id));
             Ok(())

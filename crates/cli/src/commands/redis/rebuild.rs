@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchyard_store::ArchiveMark;
-use switchyard_store_redis::{Holdings, Overseer};
+use switchyard_store_redis::{Holdings, RedisAdmin};
 use tokio::time::sleep;
 
 use crate::errors::Failure;
 use crate::flags::StoreArgs;
 use crate::output;
 use crate::settings::Settings;
-use crate::station::{self, Part, Station};
+use crate::stores::{self, Role, Stores};
 use crate::waiting;
 
 /// How long the lock of a shipper that was killed lasts, and a little more.
@@ -44,16 +44,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let overseer = station::overseer(settings).await?;
+    let admin = stores::admin(settings).await?;
     waiting::for_stores(settings).await?;
     let (mark, unfinished) = look_at_archive(settings).await?;
-    let found = until_alone(&overseer).await?;
+    let found = until_alone(&admin).await?;
     tell_plan(&found, &mark, unfinished);
     if !args.yes {
         return Err(Failure::refused("nothing was changed").hint("repeat it with --yes to do it"));
     }
-    let removed = overseer.clear().await?;
-    let filled = Station::open(settings, Part::All).await?;
+    let removed = admin.clear().await?;
+    let filled = Stores::open(settings, Role::All).await?;
     let rebuilt = filled.recovered().runs;
     filled.shut_down(Duration::ZERO).await;
     if args.json {
@@ -71,13 +71,13 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
 
 /// It is closed again afterwards: a data folder is opened by one at a time.
 async fn look_at_archive(settings: &Settings) -> Result<(ArchiveMark, usize), Failure> {
-    let archive = station::archive(settings).await?;
+    let archive = stores::archive(settings).await?;
     Ok((archive.mark().await?, archive.unfinished().await?.len()))
 }
 
 /// A process that was killed a moment ago seems to live for a while.
-async fn until_alone(overseer: &Overseer) -> Result<Holdings, Failure> {
-    let found = overseer.holdings().await?;
+async fn until_alone(admin: &RedisAdmin) -> Result<Holdings, Failure> {
+    let found = admin.holdings().await?;
     if !found.workers.is_empty() {
         let names = found.workers.join(", ");
         return Err(Failure::refused(format!("workers are alive on this Redis: {names}"))
@@ -85,7 +85,7 @@ async fn until_alone(overseer: &Overseer) -> Result<Holdings, Failure> {
     }
     let Some(lasts) = found.shipping else { return Ok(found) };
     sleep(lasts.min(LOCK)).await;
-    let found = overseer.holdings().await?;
+    let found = admin.holdings().await?;
     match found.shipping {
         None => Ok(found),
         Some(_) => Err(Failure::refused("a process ships this Redis's outbox to its archive")
@@ -95,11 +95,11 @@ async fn until_alone(overseer: &Overseer) -> Result<Holdings, Failure> {
 
 fn tell_plan(found: &Holdings, mark: &ArchiveMark, unfinished: usize) {
     let bound = match &found.bound {
-        Some(bound) => format!("archive {} at {}, seen at {}", bound.id, bound.place, bound.position),
+        Some(bound) => format!("archive {} at {}, seen at {}", bound.id, bound.location, bound.position),
         None => "no archive".to_owned(),
     };
     output::tell(&format!("Redis belongs to {bound}; it holds {} runs", found.runs));
-    output::tell(&format!("this archive is {} at {}, and ends at {}", mark.id, mark.place, mark.position));
+    output::tell(&format!("this archive is {} at {}, and ends at {}", mark.id, mark.location, mark.position));
     output::tell("  removed  everything of Switchyard under this prefix");
     output::tell(&format!("  lost     {} changes that are not archived", found.unarchived));
     output::tell(&format!(

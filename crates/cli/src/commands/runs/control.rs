@@ -85,21 +85,21 @@ pub(crate) struct SignalArgs {
 }
 
 pub(crate) async fn cancel(args: &CancelArgs, settings: &Settings) -> Result<(), Failure> {
-    let place = args.operation.find(settings).await?;
-    let at = place.cancel(args.run, &args.reason, !args.no_compensate, args.now).await?;
-    tell_status(at, args.json, &*place)
+    let target = args.operation.find(settings).await?;
+    let at = target.cancel(args.run, &args.reason, !args.no_compensate, args.now).await?;
+    tell_status(at, args.json, &*target)
 }
 
 pub(crate) async fn pause(args: &PauseArgs, settings: &Settings) -> Result<(), Failure> {
-    let place = args.operation.find(settings).await?;
-    let at = place.pause(args.run).await?;
-    tell_status(at, args.json, &*place)
+    let target = args.operation.find(settings).await?;
+    let at = target.pause(args.run).await?;
+    tell_status(at, args.json, &*target)
 }
 
 pub(crate) async fn resume(args: &ResumeArgs, settings: &Settings) -> Result<(), Failure> {
-    let place = args.operation.find(settings).await?;
-    let at = place.resume(args.run).await?;
-    tell_status(at, args.json, &*place)
+    let target = args.operation.find(settings).await?;
+    let at = target.resume(args.run).await?;
+    tell_status(at, args.json, &*target)
 }
 
 pub(crate) async fn signal(args: &SignalArgs, settings: &Settings) -> Result<(), Failure> {
@@ -107,7 +107,7 @@ pub(crate) async fn signal(args: &SignalArgs, settings: &Settings) -> Result<(),
         Some(text) => input::json("--payload", text)?,
         None => Value::Null,
     };
-    let place = args.operation.find(settings).await?;
-    let at = place.signal(args.run, &args.name, &payload).await?;
-    tell_status(at, args.json, &*place)
+    let target = args.operation.find(settings).await?;
+    let at = target.signal(args.run, &args.name, &payload).await?;
+    tell_status(at, args.json, &*target)
 }

@@ -5,8 +5,8 @@ use switchyard_core::RunId;
 
 use crate::errors::Failure;
 use crate::output;
-use crate::place;
 use crate::settings::Settings;
+use crate::target;
 
 /// How much of an event's data a table shows.
 const DATA_CHARS_MAX: usize = 120;
@@ -27,10 +27,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let place = place::find(settings).await?;
+    let target = target::find(settings).await?;
     let mut after = args.after;
     loop {
-        let events = place.events(args.run, after).await?;
+        let events = target.events(args.run, after).await?;
         let Some(last) = events.last() else { return Ok(()) };
         after = last.seq;
         for event in &events {

@@ -8,8 +8,8 @@ use crate::flags::WorkArgs;
 use crate::input;
 use crate::operation::OperationArgs;
 use crate::output;
-use crate::place::{Fork, Opening};
 use crate::settings::Settings;
+use crate::target::{Fork, Opening};
 
 /// Start a new run from a step of an old one: earlier results are kept, input or graph may be edited
 #[derive(Debug, clap::Args)]
@@ -47,19 +47,19 @@ pub(crate) struct Args {
 pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failure> {
     let input = args.input.as_deref().map(|text| input::json("--input", text)).transpose()?;
     let edits = args.edit.as_deref().map(input::operations).transpose()?.unwrap_or_default();
-    let mut place = args.operation.find(settings).await?;
-    place.open(Opening { create: false }).await?;
-    drive::tell_others(place.taken_up());
+    let mut target = args.operation.find(settings).await?;
+    target.open(Opening { create: false }).await?;
+    drive::tell_others(target.taken_up());
     let fork = Fork { run: args.run, from: args.from, input, edits };
-    let forked = place.fork(fork).await.map_err(|failure| failure.about("the fork"))?;
+    let forked = target.fork(fork).await.map_err(|failure| failure.about("the fork"))?;
     let run = forked.run.run_id;
     let kept = if forked.kept.is_empty() { "nothing".to_owned() } else { forked.kept.join(", ") };
     output::tell(&format!("{run} forked from {}, kept: {kept}", args.run));
     forked.diff.iter().for_each(|line| output::tell(&format!("  {line}")));
     let how = How { settings, json: args.json };
     if args.detach {
-        drive::detach(&mut *place, run, how).await
+        drive::detach(&mut *target, run, how).await
     } else {
-        drive::to_end(&mut *place, run, Since::Event(1), how).await
+        drive::to_end(&mut *target, run, Since::Event(1), how).await
     }
 }

@@ -6,8 +6,8 @@ use switchyard_store::{RunFilter, RunRecord};
 
 use crate::errors::Failure;
 use crate::output;
-use crate::place;
 use crate::settings::Settings;
+use crate::target;
 
 /// List runs, newest first
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,7 @@ pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failu
         before: args.before,
         limit: args.limit as usize,
     };
-    let page = place::find(settings).await?.runs(&filter).await?;
+    let page = target::find(settings).await?.runs(&filter).await?;
     if args.json {
         return Ok(output::json(&page)?);
     }

@@ -6,8 +6,8 @@ use crate::drive::{self, How, Since};
 use crate::errors::Failure;
 use crate::flags::WorkArgs;
 use crate::operation::OperationArgs;
-use crate::place::Opening;
 use crate::settings::Settings;
+use crate::target::Opening;
 
 /// Start a failed or cancelled run over from what failed, and follow it to its end
 #[derive(Debug, clap::Args)]
@@ -31,15 +31,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let mut place = args.operation.find(settings).await?;
-    place.open(Opening { create: false }).await?;
-    drive::tell_others(place.taken_up());
-    let before = place.run(args.run, None).await?.last_seq;
-    place.retry(args.run).await?;
+    let mut target = args.operation.find(settings).await?;
+    target.open(Opening { create: false }).await?;
+    drive::tell_others(target.taken_up());
+    let before = target.run(args.run, None).await?.last_seq;
+    target.retry(args.run).await?;
     let how = How { settings, json: args.json };
     if args.detach {
-        drive::detach(&mut *place, args.run, how).await
+        drive::detach(&mut *target, args.run, how).await
     } else {
-        drive::to_end(&mut *place, args.run, Since::Event(before + 1), how).await
+        drive::to_end(&mut *target, args.run, Since::Event(before + 1), how).await
     }
 }

@@ -6,8 +6,8 @@ use switchyard_core::RunId;
 use crate::drive::ending;
 use crate::errors::Failure;
 use crate::output;
-use crate::place;
 use crate::settings::Settings;
+use crate::target;
 
 /// Show a run: where it stands, its nodes, its output; now, or at any point of its history
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let view = ending::trimmed(place::find(settings).await?.run(args.run, args.at).await?);
+    let view = ending::trimmed(target::find(settings).await?.run(args.run, args.at).await?);
     if args.json {
         return Ok(output::json(&view)?);
     }

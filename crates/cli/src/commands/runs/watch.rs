@@ -5,9 +5,9 @@ use switchyard_core::RunId;
 
 use crate::drive::ending;
 use crate::errors::Failure;
-use crate::place;
 use crate::progress::Progress;
 use crate::settings::Settings;
+use crate::target;
 
 /// Follow a run that another process works on, from its beginning to its end
 #[derive(Debug, clap::Args)]
@@ -21,9 +21,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let place = place::find(settings).await?;
-    let mut progress = Progress::begin(settings, &place.run(args.run, Some(1)).await?);
-    let mut news = place.follow(args.run, 0).await?;
+    let target = target::find(settings).await?;
+    let mut progress = Progress::begin(settings, &target.run(args.run, Some(1)).await?);
+    let mut news = target.follow(args.run, 0).await?;
     let mut ended = false;
     while !ended {
         let events = news.next().await?;
@@ -32,14 +32,14 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
             progress.note(event);
             // A patched or retried run has other nodes to count.
             if matches!(&*event.kind, "run_patched" | "run_retried") {
-                progress.sync(&place.run(args.run, Some(event.seq)).await?);
+                progress.sync(&target.run(args.run, Some(event.seq)).await?);
             }
         }
         // One that ended may have been retried since.
         if events.last().is_some_and(Event::is_end) {
-            ended = place.run(args.run, None).await?.status.is_terminal();
+            ended = target.run(args.run, None).await?.status.is_terminal();
         }
     }
     drop(progress);
-    ending::show(place.run(args.run, None).await?, args.json, &*place)
+    ending::show(target.run(args.run, None).await?, args.json, &*target)
 }

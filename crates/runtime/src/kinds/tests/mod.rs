@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchyard_archive::DataFolder;
+use switchyard_core::in_flight::Limits;
 use switchyard_core::run::{ClaimRef, Task, WaitFor};
-use switchyard_core::yard::Limits;
 use switchyard_core::{NodeError, Payload, RunId, Timestamp};
 use switchyard_lang::{Program, Scope};
 use switchyard_store::{Archive, ManualClock};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::{Call, Done, Egress, HttpCalls, NodeSettings, Services, execute, http as http_kind};
 use crate::handlers::Cancellation;
-use crate::worker::{ClaimHere, Held};
+use crate::worker::{Held, LocalClaim};
 use crate::{Catalog, Handlers, Payloads};
 
 mod children;
@@ -43,7 +43,7 @@ impl Bench {
         let catalog = Arc::new(Catalog::new(archive.clone(), hot.clone()));
         let payloads = Payloads::new(Arc::new(data.cas()));
         let claim = ClaimRef { run: run(), node: "n".into(), claim: 1 };
-        let claim = Arc::new(ClaimHere { hot, payloads: payloads.clone(), claim, lease: None });
+        let claim = Arc::new(LocalClaim { hot, payloads: payloads.clone(), claim, lease: None });
         let held = Held { cancellation: Cancellation::default(), claim };
         let nodes = NodeSettings { allow_commands: true, ..NodeSettings::default() };
         let handlers = Handlers::with_builtins();

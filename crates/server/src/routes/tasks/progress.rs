@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_core::Payload;
+use switchyard_core::in_flight::ClaimStatus;
 use switchyard_core::run::{ClaimRef, Progress, Settled};
-use switchyard_core::yard::Standing;
 use switchyard_runtime::handlers::CHUNK_BYTES_MAX;
 
 use super::ClaimBody;
@@ -92,8 +92,8 @@ async fn say(state: &ServerState, claim: &ClaimRef, progress: Progress) -> Resul
     // Without a lease: asked where it stands, not extended.
     let standings = state.engine.hot().heartbeat(std::slice::from_ref(claim), None).await?;
     let standing = match standings.first() {
-        Some(Standing::Stop) => Standing::Stop,
-        _ => Standing::Held,
+        Some(ClaimStatus::Stop) => ClaimStatus::Stop,
+        _ => ClaimStatus::Held,
     };
     Ok(Json(json!({ "standing": standing })))
 }

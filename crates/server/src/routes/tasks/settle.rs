@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_core::NodeError;
+use switchyard_core::in_flight::ClaimStatus;
 use switchyard_core::run::{ClaimRef, NodeRun, NodeState, Settled, Settlement, Task};
-use switchyard_core::yard::Standing;
 use switchyard_runtime::EngineError;
 use switchyard_runtime::kinds::TIMEOUT;
 use switchyard_runtime::worker::{Report, finish};
@@ -108,8 +108,8 @@ async fn heartbeat(
     held(&state, &claim).await?;
     let standings = state.engine.hot().heartbeat(std::slice::from_ref(&claim), Some(lease)).await?;
     match standings.into_iter().next() {
-        Some(standing @ (Standing::Held | Standing::Stop)) => Ok(Json(json!({ "standing": standing }))),
-        Some(Standing::Lost) | None => Err(why_not(&state, &claim).await?),
+        Some(standing @ (ClaimStatus::Held | ClaimStatus::Stop)) => Ok(Json(json!({ "standing": standing }))),
+        Some(ClaimStatus::Lost) | None => Err(why_not(&state, &claim).await?),
     }
 }
 

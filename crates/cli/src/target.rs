@@ -1,0 +1,188 @@
+//! Where commands act: through a server, or in a data folder. Every command is written once, on [`Target`].
+
+mod find;
+mod folder;
+mod server;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use switchyard_api::{
+    ApiKeyView, Approval, Backfilled, DeadLetterView, Event, Forked, KeyText, PatchReport, PatchView,
+    QueuesView, Redriven, RunAt, RunPage, RunView, ScheduleView, WorkflowRecord,
+};
+use switchyard_core::run::{Concurrency, Decision};
+use switchyard_core::schedule::{CatchUp, Overlap};
+use switchyard_core::{ApprovalId, OperationId, PatchId, RunId, Timestamp};
+use switchyard_lang::{PatchOp, Program};
+use switchyard_runtime::PurgeRequest;
+use switchyard_store::RunFilter;
+use tokio::sync::watch;
+
+use crate::errors::Failure;
+
+pub(crate) use find::{NO_SERVER, find, rank};
+pub(crate) use folder::{create_key, revoke_key};
+
+/// Everything that commands do with runs. Dropped without [`Target::leave`] it loses nothing either.
+#[async_trait]
+pub(crate) trait Target: Send + Sync {
+    async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Failure>;
+    /// A run as it is, or as it was right after one of its events.
+    async fn run(&self, run: RunId, at: Option<u64>) -> Result<RunView, Failure>;
+    /// Runs that have not ended and that no other run waits for, oldest first.
+    async fn unfinished(&self) -> Result<Vec<RunAt>, Failure>;
+    /// Events that are there now, some at a time.
+    async fn events(&self, run: RunId, after: u64) -> Result<Vec<Event>, Failure>;
+    /// Events from there on, as they come.
+    async fn follow(&self, run: RunId, after: u64) -> Result<Box<dyn Follow>, Failure>;
+    async fn approvals(&self, run: Option<RunId>, all: bool) -> Result<Vec<Approval>, Failure>;
+    /// With its whole payload.
+    async fn approval(&self, approval: &ApprovalId) -> Result<Approval, Failure>;
+    async fn patches(&self, run: RunId) -> Result<Vec<PatchView>, Failure>;
+    async fn workflows(&self) -> Result<Vec<WorkflowRecord>, Failure>;
+    async fn definition(&self, name: &str, version: Option<u32>) -> Result<Value, Failure>;
+    async fn schedules(&self) -> Result<Vec<ScheduleView>, Failure>;
+    /// With so many of its next starts.
+    async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure>;
+
+    async fn queues(&self) -> Result<QueuesView, Failure>;
+    /// Newest first.
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure>;
+    /// With every delivery that led to it.
+    async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure>;
+
+    async fn submit(&self, wanted: &Wanted) -> Result<Taken, Failure>;
+    async fn cancel(&self, run: RunId, reason: &str, compensate: bool, now: bool) -> Result<RunAt, Failure>;
+    async fn pause(&self, run: RunId) -> Result<RunAt, Failure>;
+    async fn resume(&self, run: RunId) -> Result<RunAt, Failure>;
+    async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Failure>;
+    async fn retry(&self, run: RunId) -> Result<RunAt, Failure>;
+    async fn fork(&self, fork: Fork) -> Result<Forked, Failure>;
+    async fn decide(
+        &self,
+        approval: &ApprovalId,
+        decision: Decision,
+        by: &str,
+        comment: &str,
+    ) -> Result<RunAt, Failure>;
+    async fn patch(&self, run: RunId, patch: Patch) -> Result<PatchReport, Failure>;
+    async fn undo_patch(
+        &self,
+        run: RunId,
+        patch: &PatchId,
+        author: &str,
+        dry_run: bool,
+    ) -> Result<PatchReport, Failure>;
+    async fn register(&self, program: &Arc<Program>) -> Result<WorkflowRecord, Failure>;
+    async fn put_schedule(&self, schedule: NewSchedule) -> Result<ScheduleView, Failure>;
+    async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure>;
+    async fn remove_schedule(&self, name: &str) -> Result<(), Failure>;
+    async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure>;
+
+    async fn redrive(&self, id: &str) -> Result<Redriven, Failure>;
+    /// How many were removed.
+    async fn purge(&self, which: &PurgeRequest) -> Result<usize, Failure>;
+
+    /// Every API key that was ever made, oldest first.
+    async fn keys(&self) -> Result<Vec<ApiKeyView>, Failure>;
+    async fn create_key(&self, name: &str) -> Result<MadeKey, Failure>;
+    async fn revoke_key(&self, id: &str) -> Result<(), Failure>;
+
+    /// The next change has this id, instead of one of its own.
+    fn repeat(&mut self, operation: OperationId);
+
+    /// Makes ready for work in this process, where that is what carries runs on. What is there goes on as well.
+    async fn open(&mut self, opening: Opening) -> Result<(), Failure>;
+    /// How many unfinished runs from before go on because this process does.
+    fn taken_up(&self) -> usize;
+    /// Starts to work. Tells what keeps the store from answering, once something does.
+    fn work(&self) -> Option<watch::Receiver<Option<String>>>;
+    /// Lets tasks finish for `grace`, and leaves everything in order.
+    async fn leave(&mut self, grace: Duration);
+
+    /// Whether a process other than this one carries runs on.
+    fn is_worked_at(&self) -> bool;
+    /// A command as it has to be typed to act here.
+    fn command(&self, words: &str) -> String;
+}
+
+/// A key that was made.
+#[derive(Clone, Debug)]
+pub(crate) struct MadeKey {
+    pub(crate) record: ApiKeyView,
+    /// None if an earlier command with the same operation id made it: the text is kept nowhere.
+    pub(crate) text: Option<KeyText>,
+}
+
+/// News of a run. May be dropped while it waits: nothing is lost by that.
+#[async_trait]
+pub(crate) trait Follow: Send {
+    /// Waits until there are some. Empty if there will be none any more.
+    async fn next(&mut self) -> Result<Vec<Event>, Failure>;
+}
+
+/// What is done about a folder that is not there, and about runs from before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    /// It is made if it is not there. What is asked about can only be in one that was used before.
+    pub(crate) create: bool,
+}
+
+/// A run to start.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) workflow: Source,
+    pub(crate) input: Value,
+    pub(crate) idempotency_key: Option<String>,
+    pub(crate) concurrency: Option<Concurrency>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) parallelism: Option<NonZeroU32>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Program(Arc<Program>),
+    Named(String),
+}
+
+/// A run that was taken in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) run: RunId,
+    /// Its key was used before.
+    pub(crate) before: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Fork {
+    pub(crate) run: RunId,
+    pub(crate) from: String,
+    pub(crate) input: Option<Value>,
+    pub(crate) edits: Vec<PatchOp>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Patch {
+    pub(crate) ops: Vec<PatchOp>,
+    pub(crate) seen: Option<u32>,
+    pub(crate) author: String,
+    pub(crate) reason: String,
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct NewSchedule {
+    pub(crate) name: String,
+    pub(crate) workflow: String,
+    pub(crate) version: Option<u32>,
+    pub(crate) input: Value,
+    pub(crate) cron: String,
+    pub(crate) time_zone: String,
+    pub(crate) jitter: Duration,
+    pub(crate) overlap: Overlap,
+    pub(crate) catch_up: CatchUp,
+}

@@ -1,0 +1,451 @@
+//! A data folder, opened alone to change something, or looked into beside another process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use serde_json::Value;
+use switchyard_api::{
+    ApiKeyView, Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView,
+    Redriven, RunAt, RunPage, RunView, ScheduleView, WorkflowRecord,
+};
+use switchyard_core::in_flight::Acceptance;
+use switchyard_core::run::Decision;
+use switchyard_core::schedule::Schedule;
+use switchyard_core::{ApprovalId, OperationId, PatchId, Payload, RunId, Timestamp};
+use switchyard_embedded::Embedded;
+use switchyard_lang::Program;
+use switchyard_runtime::{
+    ApiKeys, Engine, EngineError, History, PatchRequest, PurgeRequest, Submission, ids,
+};
+use switchyard_store::{
+    ApprovalFilter, ApprovalStatus, Clock, RunFilter, ScheduleRecord, StoreError, SystemClock,
+};
+use tokio::sync::watch;
+
+use super::{Follow, Fork, MadeKey, NewSchedule, Opening, Patch, Source, Taken, Target, Wanted};
+use crate::errors::Failure;
+use crate::settings::{self, Settings};
+use crate::{drive, store};
+
+/// Events are read in pieces, so that a long history is not held at once.
+const PIECE: usize = 1_000;
+
+/// How often a history is read that another process writes without notifying this one.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+pub(super) struct Folder {
+    settings: Settings,
+    /// Once it is opened for work.
+    store: Option<Embedded>,
+    /// Of the next change, if it repeats an earlier one.
+    repeats: Mutex<Option<OperationId>>,
+}
+
+impl Folder {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self { settings, store: None, repeats: Mutex::default() }
+    }
+
+    /// For one change.
+    fn operation(&self) -> OperationId {
+        self.repeats.lock().take().unwrap_or_else(ids::operation_id)
+    }
+
+    fn history(&self) -> Result<History, Failure> {
+        match &self.store {
+            Some(store) => Ok(store.engine().history().clone()),
+            None => store::peek(&self.settings),
+        }
+    }
+
+    /// Changes something: in the open folder, or in one that is opened for it.
+    async fn act<T>(&self, act: impl AsyncFnOnce(&Engine) -> Result<T, EngineError>) -> Result<T, Failure> {
+        match &self.store {
+            Some(store) => Ok(act(store.engine()).await?),
+            None => store::once(&self.settings, act).await,
+        }
+    }
+
+    /// Gives a command to a run, and says where it stands then.
+    async fn command(
+        &self,
+        run: RunId,
+        act: impl AsyncFnOnce(&Engine) -> Result<(), EngineError>,
+    ) -> Result<RunAt, Failure> {
+        self.act(async |engine| {
+            act(engine).await?;
+            standing(engine, run).await
+        })
+        .await
+    }
+}
+
+async fn standing(engine: &Engine, run: RunId) -> Result<RunAt, EngineError> {
+    Ok(RunAt { run_id: run, status: engine.state(run).await?.status() })
+}
+
+#[async_trait]
+impl Target for Folder {
+    async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Failure> {
+        let page = self.history()?.archive().runs(filter).await?;
+        Ok(RunPage { runs: page.items, next: page.next })
+    }
+
+    async fn run(&self, run: RunId, at: Option<u64>) -> Result<RunView, Failure> {
+        let history = self.history()?;
+        let state = match &self.store {
+            Some(store) if at.is_none() => store.engine().state(run).await?,
+            _ => history.state(run, at).await?,
+        };
+        Ok(history.view(&state).await?)
+    }
+
+    async fn unfinished(&self) -> Result<Vec<RunAt>, Failure> {
+        let history = self.history()?;
+        let mut unfinished = Vec::new();
+        for found in history.archive().unfinished().await? {
+            let run = found.run;
+            let record = history.archive().run(run).await?.filter(|record| record.parent.is_none());
+            unfinished.extend(record.map(|record| RunAt { run_id: run, status: record.status }));
+        }
+        Ok(unfinished)
+    }
+
+    async fn events(&self, run: RunId, after: u64) -> Result<Vec<Event>, Failure> {
+        let history = self.history()?;
+        if after == 0 {
+            history.archive().run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+        }
+        shown(history.archive().events(run, after, PIECE).await?)
+    }
+
+    async fn follow(&self, run: RunId, after: u64) -> Result<Box<dyn Follow>, Failure> {
+        Ok(match &self.store {
+            Some(store) => Box::new(Told(store.engine().follow(run, after))),
+            None => Box::new(Looking { history: self.history()?, run, after }),
+        })
+    }
+
+    async fn approvals(&self, run: Option<RunId>, all: bool) -> Result<Vec<Approval>, Failure> {
+        let filter = ApprovalFilter { run, status: (!all).then_some(ApprovalStatus::Pending) };
+        let records = self.history()?.archive().approvals(&filter).await?;
+        Ok(records.into_iter().map(Approval::listed).collect())
+    }
+
+    async fn approval(&self, approval: &ApprovalId) -> Result<Approval, Failure> {
+        let history = self.history()?;
+        let record = history.archive().approval(approval).await?;
+        let record = record.ok_or_else(|| StoreError::unknown("approval", approval))?;
+        let payload = history.payloads().show(&record.payload).await.map_err(EngineError::from)?;
+        Ok(Approval::with(record, payload))
+    }
+
+    async fn patches(&self, run: RunId) -> Result<Vec<PatchView>, Failure> {
+        let history = self.history()?;
+        let state = history.state(run, None).await?;
+        Ok(history.patches(&state).await?)
+    }
+
+    async fn workflows(&self) -> Result<Vec<WorkflowRecord>, Failure> {
+        Ok(self.history()?.archive().workflows().await?)
+    }
+
+    async fn definition(&self, name: &str, version: Option<u32>) -> Result<Value, Failure> {
+        let history = self.history()?;
+        let record = history.archive().workflow(name, version).await?;
+        let named = version.map_or(name.to_owned(), |version| format!("{name} version {version}"));
+        let record = record.ok_or_else(|| StoreError::unknown("workflow", named))?;
+        let text = history.archive().definition(record.definition).await?;
+        let text = text.ok_or_else(|| StoreError::unknown("definition", record.definition))?;
+        Ok(serde_json::from_str(&text).map_err(|error| StoreError::Corrupt(error.to_string()))?)
+    }
+
+    async fn schedules(&self) -> Result<Vec<ScheduleView>, Failure> {
+        let records = self.history()?.archive().schedules().await?;
+        Ok(records.into_iter().map(ScheduleView::listed).collect())
+    }
+
+    async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure> {
+        let history = self.history()?;
+        let record = history.archive().schedule(name).await?;
+        let record = record.ok_or_else(|| StoreError::unknown("schedule", name))?;
+        let timetable = record.schedule.timetable().map_err(|bad| StoreError::Corrupt(bad.to_string()))?;
+        let first = timetable.next_after(SystemClock.now());
+        let ticks = std::iter::successors(first, |tick| timetable.next_after(*tick));
+        let starts = ticks.map(|tick| record.schedule.start_at(tick).to_string()).take(upcoming).collect();
+        Ok(ScheduleView { upcoming: Some(starts), ..view(&history, record).await? })
+    }
+
+    async fn queues(&self) -> Result<QueuesView, Failure> {
+        self.act(async |engine| engine.queues().await).await
+    }
+
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure> {
+        Ok(self.history()?.dead_letters(limit).await?)
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure> {
+        Ok(self.history()?.dead_letter(id).await?)
+    }
+
+    async fn submit(&self, wanted: &Wanted) -> Result<Taken, Failure> {
+        self.act(async |engine| {
+            let (program, workflow_version) = resolve(engine, &wanted.workflow).await?;
+            let submission = Submission {
+                workflow_version,
+                idempotency_key: wanted.idempotency_key.clone(),
+                concurrency: wanted.concurrency.clone(),
+                deadline: wanted.deadline,
+                parallelism: wanted.parallelism.map(std::num::NonZeroU32::get),
+                ..Submission::new(program, wanted.input.clone())
+            };
+            Ok(match engine.submit(submission).await? {
+                Acceptance::New(run) => Taken { run, before: false },
+                Acceptance::Existing(run) => Taken { run, before: true },
+            })
+        })
+        .await
+    }
+
+    async fn cancel(&self, run: RunId, reason: &str, compensate: bool, now: bool) -> Result<RunAt, Failure> {
+        let (id, by) = (self.operation(), settings::user());
+        self.command(run, async |engine| engine.cancel(run, &id, &by, reason, compensate, now).await).await
+    }
+
+    async fn pause(&self, run: RunId) -> Result<RunAt, Failure> {
+        self.command(run, async |engine| engine.pause(run, &self.operation(), &settings::user()).await).await
+    }
+
+    async fn resume(&self, run: RunId) -> Result<RunAt, Failure> {
+        self.command(run, async |engine| engine.resume(run, &self.operation(), &settings::user()).await).await
+    }
+
+    async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Failure> {
+        self.command(run, async |engine| engine.signal(run, &self.operation(), name, payload).await).await
+    }
+
+    async fn retry(&self, run: RunId) -> Result<RunAt, Failure> {
+        self.command(run, async |engine| engine.retry(run, &self.operation(), &settings::user()).await).await
+    }
+
+    async fn fork(&self, fork: Fork) -> Result<Forked, Failure> {
+        let Fork { run, from, input, edits } = fork;
+        self.act(async |engine| {
+            let fork = switchyard_runtime::Fork {
+                run,
+                operation: self.operation(),
+                from: from.into(),
+                input,
+                edits,
+            };
+            let forked = engine.fork(fork).await?;
+            let run = standing(engine, forked.run).await?;
+            Ok(Forked { run, kept: forked.kept, diff: forked.diff })
+        })
+        .await
+    }
+
+    async fn decide(
+        &self,
+        approval: &ApprovalId,
+        decision: Decision,
+        by: &str,
+        comment: &str,
+    ) -> Result<RunAt, Failure> {
+        self.act(async |engine| {
+            let run = engine.decide(approval, &self.operation(), decision, by, comment).await?;
+            standing(engine, run).await
+        })
+        .await
+    }
+
+    async fn patch(&self, run: RunId, patch: Patch) -> Result<PatchReport, Failure> {
+        let Patch { ops, seen, author, reason, dry_run } = patch;
+        let (author, reason) = (author.into(), reason.into());
+        let operation = self.operation();
+        let request = PatchRequest { run, ops, seen, operation, author, reason, dry_run };
+        self.act(async |engine| engine.patch(request).await).await
+    }
+
+    async fn undo_patch(
+        &self,
+        run: RunId,
+        patch: &PatchId,
+        author: &str,
+        dry_run: bool,
+    ) -> Result<PatchReport, Failure> {
+        let id = self.operation();
+        self.act(async |engine| engine.undo_patch(run, patch, id, author.into(), dry_run).await).await
+    }
+
+    async fn register(&self, program: &Arc<Program>) -> Result<WorkflowRecord, Failure> {
+        let store = store::open(&self.settings).await?;
+        let record = store.engine().register_workflow(&self.operation(), program).await;
+        store.shut_down(Duration::ZERO).await;
+        Ok(record?)
+    }
+
+    async fn put_schedule(&self, new: NewSchedule) -> Result<ScheduleView, Failure> {
+        let schedule = Schedule {
+            name: new.name.into(),
+            workflow: new.workflow.into(),
+            version: new.version,
+            input: Payload::from_value(&new.input),
+            cron: new.cron.into(),
+            time_zone: new.time_zone.into(),
+            jitter: new.jitter,
+            overlap: new.overlap,
+            catch_up: new.catch_up,
+            paused: false,
+        };
+        let record = self.act(async |engine| engine.put_schedule(&self.operation(), schedule).await).await?;
+        Ok(ScheduleView::of(record, new.input))
+    }
+
+    async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure> {
+        let record =
+            self.act(async |engine| engine.pause_schedule(&self.operation(), name, paused).await).await?;
+        view(&self.history()?, record).await
+    }
+
+    async fn remove_schedule(&self, name: &str) -> Result<(), Failure> {
+        self.act(async |engine| engine.remove_schedule(&self.operation(), name).await).await
+    }
+
+    async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure> {
+        self.act(async |engine| engine.backfill(&self.operation(), name, from, until).await).await
+    }
+
+    async fn redrive(&self, id: &str) -> Result<Redriven, Failure> {
+        self.act(async |engine| {
+            let run = match engine.redrive(id, &self.operation(), &settings::user()).await? {
+                Some(run) => Some(standing(engine, run).await?),
+                None => None,
+            };
+            Ok(Redriven { id: id.into(), run })
+        })
+        .await
+    }
+
+    async fn purge(&self, which: &PurgeRequest) -> Result<usize, Failure> {
+        self.act(async |engine| engine.purge(&self.operation(), which).await).await
+    }
+
+    async fn keys(&self) -> Result<Vec<ApiKeyView>, Failure> {
+        let keys = store::existing_keys(&self.settings)?.all().await?;
+        Ok(keys.into_iter().map(Into::into).collect())
+    }
+
+    async fn create_key(&self, name: &str) -> Result<MadeKey, Failure> {
+        create_key(&switchyard_embedded::keys(&self.settings.data)?, &self.operation(), name).await
+    }
+
+    async fn revoke_key(&self, id: &str) -> Result<(), Failure> {
+        revoke_key(&store::existing_keys(&self.settings)?, &self.operation(), id).await
+    }
+
+    fn repeat(&mut self, operation: OperationId) {
+        *self.repeats.get_mut() = Some(operation);
+    }
+
+    async fn open(&mut self, opening: Opening) -> Result<(), Failure> {
+        let store = match opening.create {
+            true => store::open(&self.settings).await?,
+            false => store::open_existing(&self.settings).await?,
+        };
+        drive::tell_damaged(store.recovered());
+        self.store = Some(store);
+        Ok(())
+    }
+
+    fn taken_up(&self) -> usize {
+        self.store.as_ref().map_or(0, |store| store.recovered().runs)
+    }
+
+    fn work(&self) -> Option<watch::Receiver<Option<String>>> {
+        self.store.as_ref().map(Embedded::work)
+    }
+
+    async fn leave(&mut self, grace: Duration) {
+        if let Some(store) = self.store.take() {
+            store.shut_down(grace).await;
+        }
+    }
+
+    fn is_worked_at(&self) -> bool {
+        false
+    }
+
+    fn command(&self, words: &str) -> String {
+        self.settings.command(words)
+    }
+}
+
+/// Makes a key in the archive itself, past every server on it.
+pub(crate) async fn create_key(
+    keys: &ApiKeys,
+    operation: &OperationId,
+    name: &str,
+) -> Result<MadeKey, Failure> {
+    let made = keys.create(operation, name, None).await?;
+    Ok(MadeKey { record: made.record.into(), text: made.text })
+}
+
+/// Revokes a key in the archive itself, past every server on it.
+pub(crate) async fn revoke_key(keys: &ApiKeys, operation: &OperationId, id: &str) -> Result<(), Failure> {
+    keys.revoke(operation, id).await?;
+    Ok(())
+}
+
+async fn resolve(engine: &Engine, source: &Source) -> Result<(Arc<Program>, Option<u32>), EngineError> {
+    match source {
+        Source::Program(program) => Ok((program.clone(), None)),
+        Source::Named(name) => {
+            let record = engine.archive().workflow(name, None).await?;
+            let record = record.ok_or_else(|| StoreError::unknown("workflow", name))?;
+            Ok((engine.catalog().get(record.definition).await?, Some(record.version)))
+        }
+    }
+}
+
+async fn view(history: &History, record: ScheduleRecord) -> Result<ScheduleView, Failure> {
+    let input = history.payloads().show(&record.schedule.input).await.map_err(EngineError::from)?;
+    Ok(ScheduleView::of(record, input))
+}
+
+fn shown(events: Vec<switchyard_core::run::Event>) -> Result<Vec<Event>, Failure> {
+    events.iter().map(|event| Event::of(event).map_err(Failure::from)).collect()
+}
+
+/// The store of this process tells.
+struct Told(switchyard_runtime::Follow);
+
+#[async_trait]
+impl Follow for Told {
+    async fn next(&mut self) -> Result<Vec<Event>, Failure> {
+        shown(self.0.next().await?)
+    }
+}
+
+/// Another process may be writing.
+struct Looking {
+    history: History,
+    run: RunId,
+    after: u64,
+}
+
+#[async_trait]
+impl Follow for Looking {
+    async fn next(&mut self) -> Result<Vec<Event>, Failure> {
+        loop {
+            let events = self.history.archive().events(self.run, self.after, PIECE).await?;
+            if let Some(last) = events.last() {
+                self.after = last.seq;
+                return shown(events);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! A server that works on runs, asked over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use serde_json::Value;
+use switchyard_api::{
+    ApiKeyView, Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView,
+    Redriven, RunAt, RunPage, RunView, ScheduleView, WorkflowRecord,
+};
+use switchyard_client::{Client, Events, RunsQuery, Submission};
+use switchyard_core::run::{Decision, RunStatus};
+use switchyard_core::{ApprovalId, OperationId, PatchId, RunId, Timestamp};
+use switchyard_lang::Program;
+use switchyard_runtime::PurgeRequest;
+use switchyard_store::RunFilter;
+use tokio::sync::watch;
+
+use super::{Follow, Fork, MadeKey, NewSchedule, Opening, Patch, Source, Taken, Target, Wanted};
+use crate::errors::Failure;
+use crate::settings::{self, Settings};
+
+/// The largest pages that the API has.
+const RUNS_PAGE_MAX: usize = 200;
+const EVENTS_PAGE_MAX: usize = 1_000;
+
+pub(super) struct Server {
+    client: Client,
+    settings: Settings,
+    /// Of the next change, if it repeats an earlier one.
+    repeats: Mutex<Option<OperationId>>,
+}
+
+impl Server {
+    pub(super) fn new(client: Client, settings: Settings) -> Self {
+        Self { client, settings, repeats: Mutex::default() }
+    }
+
+    /// For one change.
+    fn changing(&self) -> Client {
+        match self.repeats.lock().take() {
+            Some(id) => self.client.with_operation_id(id),
+            None => self.client.clone(),
+        }
+    }
+
+    async fn page(
+        &self,
+        filter: &RunFilter,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> Result<RunPage, Failure> {
+        let query = RunsQuery {
+            status: filter.status,
+            workflow: filter.workflow.clone(),
+            include_children: filter.include_children,
+            cursor: before,
+            limit: Some(limit.min(RUNS_PAGE_MAX)),
+        };
+        Ok(self.client.runs(&query).await?)
+    }
+}
+
+#[async_trait]
+impl Target for Server {
+    async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Failure> {
+        let mut found = self.page(filter, filter.before, filter.limit).await?;
+        while let Some(next) = found.next.filter(|_| found.runs.len() < filter.limit) {
+            let more = self.page(filter, Some(next), filter.limit - found.runs.len()).await?;
+            found.runs.extend(more.runs);
+            found.next = more.next;
+        }
+        Ok(found)
+    }
+
+    async fn run(&self, run: RunId, at: Option<u64>) -> Result<RunView, Failure> {
+        Ok(match at {
+            Some(seq) => self.client.run_at(run, seq).await?,
+            None => self.client.run(run).await?,
+        })
+    }
+
+    async fn unfinished(&self) -> Result<Vec<RunAt>, Failure> {
+        let mut unfinished = Vec::new();
+        for status in RunStatus::ALL.into_iter().filter(|status| !status.is_terminal()) {
+            let filter = RunFilter { status: Some(status), limit: usize::MAX, ..RunFilter::default() };
+            unfinished.extend(self.runs(&filter).await?.runs);
+        }
+        unfinished.sort_by_key(|record| record.run_id);
+        // One that moved on meanwhile may be there twice.
+        unfinished.dedup_by_key(|record| record.run_id);
+        Ok(unfinished.iter().map(|record| RunAt { run_id: record.run_id, status: record.status }).collect())
+    }
+
+    async fn events(&self, run: RunId, after: u64) -> Result<Vec<Event>, Failure> {
+        Ok(self.client.events(run, after, EVENTS_PAGE_MAX).await?.events)
+    }
+
+    async fn follow(&self, run: RunId, after: u64) -> Result<Box<dyn Follow>, Failure> {
+        Ok(Box::new(Streamed(self.client.follow(run, after))))
+    }
+
+    async fn approvals(&self, run: Option<RunId>, all: bool) -> Result<Vec<Approval>, Failure> {
+        Ok(self.client.approvals(run, all).await?)
+    }
+
+    async fn approval(&self, approval: &ApprovalId) -> Result<Approval, Failure> {
+        Ok(self.client.approval(approval).await?)
+    }
+
+    async fn patches(&self, run: RunId) -> Result<Vec<PatchView>, Failure> {
+        Ok(self.client.patches(run).await?)
+    }
+
+    async fn workflows(&self) -> Result<Vec<WorkflowRecord>, Failure> {
+        Ok(self.client.workflows().await?)
+    }
+
+    async fn definition(&self, name: &str, version: Option<u32>) -> Result<Value, Failure> {
+        Ok(self.client.workflow(name, version).await?.source)
+    }
+
+    async fn schedules(&self) -> Result<Vec<ScheduleView>, Failure> {
+        Ok(self.client.schedules().await?)
+    }
+
+    async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure> {
+        Ok(self.client.schedule(name, upcoming).await?)
+    }
+
+    async fn queues(&self) -> Result<QueuesView, Failure> {
+        Ok(self.client.queues().await?)
+    }
+
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure> {
+        Ok(self.client.dead_letters(limit).await?)
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure> {
+        Ok(self.client.dead_letter(id).await?)
+    }
+
+    async fn submit(&self, wanted: &Wanted) -> Result<Taken, Failure> {
+        let input = wanted.input.clone();
+        let mut submission = match &wanted.workflow {
+            Source::Program(program) => {
+                Submission::definition(serde_json::to_value(&*program.definition)?, input)
+            }
+            Source::Named(name) => Submission::named(name, input),
+        };
+        if let Some(key) = &wanted.idempotency_key {
+            submission = submission.idempotency_key(key);
+        }
+        if let Some(concurrency) = &wanted.concurrency
+            && let Some(limit) = std::num::NonZeroU32::new(concurrency.limit)
+        {
+            submission = submission.concurrency(&concurrency.key, limit);
+        }
+        if let Some(deadline) = wanted.deadline {
+            submission = submission.deadline(deadline);
+        }
+        if let Some(parallelism) = wanted.parallelism {
+            submission = submission.parallelism(parallelism);
+        }
+        let (run, before) = self.changing().submit_once(&submission).await?;
+        // A key of the client's own was used before only by a try of this command whose answer was lost.
+        Ok(Taken { run: run.run_id, before: before && wanted.idempotency_key.is_some() })
+    }
+
+    async fn cancel(&self, run: RunId, reason: &str, compensate: bool, now: bool) -> Result<RunAt, Failure> {
+        Ok(self.changing().cancel(run, &settings::user(), reason, compensate, now).await?)
+    }
+
+    async fn pause(&self, run: RunId) -> Result<RunAt, Failure> {
+        Ok(self.changing().pause(run, &settings::user()).await?)
+    }
+
+    async fn resume(&self, run: RunId) -> Result<RunAt, Failure> {
+        Ok(self.changing().resume(run, &settings::user()).await?)
+    }
+
+    async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Failure> {
+        Ok(self.changing().signal(run, name, payload).await?)
+    }
+
+    async fn retry(&self, run: RunId) -> Result<RunAt, Failure> {
+        Ok(self.changing().retry(run, &settings::user()).await?)
+    }
+
+    async fn fork(&self, fork: Fork) -> Result<Forked, Failure> {
+        let Fork { run, from, input, edits } = fork;
+        Ok(self.changing().fork(run, &switchyard_client::Fork { from, input, edits }).await?)
+    }
+
+    async fn decide(
+        &self,
+        approval: &ApprovalId,
+        decision: Decision,
+        by: &str,
+        comment: &str,
+    ) -> Result<RunAt, Failure> {
+        Ok(self.changing().decide(approval, decision, by, comment).await?)
+    }
+
+    async fn patch(&self, run: RunId, patch: Patch) -> Result<PatchReport, Failure> {
+        let Patch { ops, seen, author, reason, dry_run } = patch;
+        let patch = switchyard_client::Patch { ops, seen, by: Some(author), reason, dry_run };
+        Ok(self.changing().patch(run, &patch).await?)
+    }
+
+    async fn undo_patch(
+        &self,
+        run: RunId,
+        patch: &PatchId,
+        author: &str,
+        dry_run: bool,
+    ) -> Result<PatchReport, Failure> {
+        Ok(self.changing().undo_patch(run, patch, author, dry_run).await?)
+    }
+
+    async fn register(&self, program: &Arc<Program>) -> Result<WorkflowRecord, Failure> {
+        Ok(self.changing().register_workflow(&serde_json::to_value(&*program.definition)?).await?)
+    }
+
+    async fn put_schedule(&self, new: NewSchedule) -> Result<ScheduleView, Failure> {
+        let schedule = switchyard_client::NewSchedule {
+            workflow: new.workflow,
+            version: new.version,
+            input: new.input,
+            cron: new.cron,
+            time_zone: new.time_zone,
+            jitter: new.jitter,
+            overlap: new.overlap,
+            catch_up: new.catch_up,
+            paused: false,
+        };
+        Ok(self.changing().put_schedule(&new.name, &schedule).await?)
+    }
+
+    async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure> {
+        Ok(self.changing().pause_schedule(name, paused).await?)
+    }
+
+    async fn remove_schedule(&self, name: &str) -> Result<(), Failure> {
+        Ok(self.changing().remove_schedule(name).await?)
+    }
+
+    async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure> {
+        Ok(self.changing().backfill(name, from, until).await?)
+    }
+
+    async fn redrive(&self, id: &str) -> Result<Redriven, Failure> {
+        Ok(self.changing().redrive(id, &settings::user()).await?)
+    }
+
+    async fn purge(&self, which: &PurgeRequest) -> Result<usize, Failure> {
+        Ok(match which {
+            PurgeRequest::One(id) => {
+                self.changing().remove_dead_letter(id).await?;
+                1
+            }
+            PurgeRequest::OlderThan(age) => self.changing().purge_dead_letters(Some(*age)).await?,
+            PurgeRequest::All => self.changing().purge_dead_letters(None).await?,
+        })
+    }
+
+    async fn keys(&self) -> Result<Vec<ApiKeyView>, Failure> {
+        Ok(self.client.keys().await?)
+    }
+
+    async fn create_key(&self, name: &str) -> Result<MadeKey, Failure> {
+        let made = self.changing().create_key(name).await?;
+        Ok(MadeKey { record: made.record, text: Some(made.text) })
+    }
+
+    async fn revoke_key(&self, id: &str) -> Result<(), Failure> {
+        self.changing().revoke_key(id).await?;
+        Ok(())
+    }
+
+    fn repeat(&mut self, operation: OperationId) {
+        *self.repeats.get_mut() = Some(operation);
+    }
+
+    async fn open(&mut self, _: Opening) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn taken_up(&self) -> usize {
+        0
+    }
+
+    fn work(&self) -> Option<watch::Receiver<Option<String>>> {
+        None
+    }
+
+    async fn leave(&mut self, _: Duration) {}
+
+    fn is_worked_at(&self) -> bool {
+        true
+    }
+
+    fn command(&self, words: &str) -> String {
+        if self.settings.loaded().is_default("server") {
+            return format!("switchyard {words}");
+        }
+        format!("switchyard {words} --server {}", self.settings.server.as_str())
+    }
+}
+
+/// Its stream ends with the run.
+struct Streamed(Events);
+
+#[async_trait]
+impl Follow for Streamed {
+    async fn next(&mut self) -> Result<Vec<Event>, Failure> {
+        Ok(self.0.next().await?.into_iter().collect())
+    }
+}

@@ -1,0 +1,143 @@
+//! Taking runs in.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::run::{ParentLink, Refusal};
+use crate::{Payload, TraceLink};
+
+/// A run to be taken in. Its graph must have been learnt.
+#[derive(Clone, Debug)]
+pub struct NewRun {
+    pub id: RunId,
+    pub accepted: Accepted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acceptance {
+    New(RunId),
+    /// The idempotency key was used before, with the same body.
+    Existing(RunId),
+}
+
+impl Acceptance {
+    pub fn run(self) -> RunId {
+        match self {
+            Self::New(run) | Self::Existing(run) => run,
+        }
+    }
+}
+
+impl Accepted {
+    pub fn child(
+        workflow: Arc<str>,
+        definition: Hash,
+        input: Payload,
+        parent: ParentLink,
+        trace: Option<Arc<TraceLink>>,
+    ) -> Self {
+        Self { parent: Some(parent), trace, ..Self::plain(workflow, definition, input) }
+    }
+
+    /// Without keys, limits or ancestry.
+    pub fn plain(workflow: Arc<str>, definition: Hash, input: Payload) -> Self {
+        Self {
+            workflow,
+            workflow_version: None,
+            definition,
+            input,
+            queued: false,
+            idempotency: None,
+            concurrency: None,
+            deadline: None,
+            parallelism: None,
+            parent: None,
+            forked_from: None,
+            trace: None,
+            seeds: Vec::new(),
+        }
+    }
+}
+
+impl InFlight {
+    pub fn accept(
+        &mut self,
+        new: NewRun,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> Result<Acceptance, Refusal> {
+        self.forget_old_keys(now);
+        if let Some(known) = self.check_key(&new.accepted)? {
+            return Ok(Acceptance::Existing(known));
+        }
+        if self.runs.contains_key(&new.id) {
+            return Err(Refusal::RunExists(new.id));
+        }
+        let definition = new.accepted.definition;
+        let ir = self.irs.get(&definition).cloned().ok_or(Refusal::UnknownDefinition(definition))?;
+        let mut accepted = new.accepted;
+        // Whether there is room is seen when it is in place: what is accepted does not depend on others.
+        accepted.queued = accepted.concurrency.is_some();
+        accepted.deadline = accepted.deadline.or(ir.deadline.map(|after| now.plus(after)));
+        if let Some(key) = &accepted.idempotency {
+            self.keys.insert(key.key.clone(), (key.body, new.id));
+        }
+        let concurrency = accepted.concurrency.clone();
+        let (id, changes) = self.place(new.id, accepted, ir, now);
+        self.carry_out(id, changes, now, out);
+        if let Some(concurrency) = concurrency {
+            self.enter_concurrency_key(id, &concurrency, now, out);
+        }
+        Ok(Acceptance::New(id))
+    }
+
+    fn place(&mut self, id: RunId, accepted: Accepted, ir: Arc<Ir>, now: Timestamp) -> (RunId, Changes) {
+        let mut changes = Changes::default();
+        let run = Run::accept(id, accepted, ir, now, &mut changes);
+        let generation = self.next_generation();
+        self.runs.insert(id, Slot::new(run, generation));
+        (id, changes)
+    }
+
+    /// A child whose graph is unknown cannot be: its parent's worker learnt it before asking.
+    pub(super) fn start_child(
+        &mut self,
+        child: RunId,
+        accepted: Accepted,
+        now: Timestamp,
+    ) -> Option<(RunId, Changes)> {
+        self.note_missing(child);
+        // A parent that was taken up from an older history starts again what is under way already.
+        if self.runs.contains_key(&child) {
+            return None;
+        }
+        let ir = self.irs.get(&accepted.definition).cloned()?;
+        let accepted = Accepted { deadline: ir.deadline.map(|after| now.plus(after)), ..accepted };
+        Some(self.place(child, accepted, ir, now))
+    }
+
+    fn check_key(&self, accepted: &Accepted) -> Result<Option<RunId>, Refusal> {
+        let Some(wanted) = &accepted.idempotency else { return Ok(None) };
+        match self.keys.get(&wanted.key) {
+            None => Ok(None),
+            Some((body, run)) if *body == wanted.body => Ok(Some(*run)),
+            Some((_, run)) => Err(Refusal::KeyReused { key: wanted.key.clone(), run: *run }),
+        }
+    }
+
+    pub(super) fn age_key(&mut self, run: &Run, now: Timestamp) {
+        if let Some(key) = &run.accepted.idempotency {
+            self.keys_of_ended.push_back((now.plus(self.limits.key_memory), key.key.clone()));
+        }
+    }
+
+    fn forget_old_keys(&mut self, now: Timestamp) {
+        while self.keys_of_ended.front().is_some_and(|(until, _)| *until <= now) {
+            let Some((_, key)) = self.keys_of_ended.pop_front() else { return };
+            // A run that is tried again has its key again, until it ends once more.
+            if self.keys.get(&key).is_some_and(|(_, run)| !self.runs.contains_key(run)) {
+                self.keys.remove(&key);
+            }
+        }
+    }
+}

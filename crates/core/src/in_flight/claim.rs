@@ -1,0 +1,233 @@
+//! Handing out tokens, and taking settlements.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::queue::{BANDS, Token};
+use super::*;
+use crate::run::{ClaimRef, Progress, Refusal, ReleaseReason, Settled, Settlement, Task, TimeLimit};
+
+/// What a worker asks for.
+#[derive(Clone, Debug)]
+pub struct Want {
+    pub worker: Arc<str>,
+    /// Names of queues; one that ends in `*` stands for all that begin with what is before it.
+    pub queues: Arc<[Arc<str>]>,
+    pub max: usize,
+    /// How long a claim lasts without a heartbeat. Without one it lasts as long as the process.
+    pub lease: Option<Duration>,
+}
+
+/// A worker that names what it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Taker<'a> {
+    pub worker: &'a Arc<str>,
+    /// As in [`Want`].
+    pub lease: Option<Duration>,
+}
+
+impl Want {
+    /// Nothing: a call that only settles.
+    pub fn nothing(worker: Arc<str>) -> Self {
+        Self { worker, queues: [].into(), max: 0, lease: None }
+    }
+
+    /// Whether tokens of this queue are wanted.
+    pub fn takes(&self, queue: &str) -> bool {
+        takes(&self.queues, queue)
+    }
+}
+
+/// Whether one of these names, or patterns, is that of the queue.
+pub fn takes(queues: &[Arc<str>], queue: &str) -> bool {
+    queues.iter().any(|name| match name.strip_suffix('*') {
+        Some(prefix) => queue.starts_with(prefix),
+        None => **name == *queue,
+    })
+}
+
+impl InFlight {
+    pub fn settle(&mut self, settlement: Settlement, now: Timestamp, out: &mut Vec<Event>) -> Settled {
+        let run = settlement.claim.run;
+        if let Some(ix) = self.run(run).and_then(|run| run.ir.find(&settlement.claim.node)) {
+            self.drop_lease(run, ix, settlement.claim.claim);
+        }
+        // A run that is not here has ended: settlements about it are too late.
+        self.act(run, now, out, |run, changes| run.settle(settlement, now, changes)).unwrap_or(Settled::Stale)
+    }
+
+    /// Records what the holder of a claim says about it. The lease is left as it is.
+    pub fn progress(
+        &mut self,
+        claim: &ClaimRef,
+        progress: Progress,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> Result<Settled, Refusal> {
+        self.act(claim.run, now, out, |run, changes| run.progress(claim, progress, now, changes))
+            .unwrap_or(Ok(Settled::Stale))
+    }
+
+    /// Claims up to `want.max` tokens: higher priorities first, then in the order in which they were queued.
+    pub fn claim(&mut self, want: &Want, now: Timestamp, out: &mut Vec<Event>) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        for band in 0..BANDS {
+            while tasks.len() < want.max {
+                let Some(token) = self.pop(want, band) else { break };
+                if !self.is_valid(&token) {
+                    continue;
+                }
+                let claimed = self.act(token.run, now, out, |run, changes| {
+                    run.claim(token.node, &want.worker, now, changes)
+                });
+                if let Some(mut task) = claimed.flatten() {
+                    task.queued_at = token.queued_at;
+                    self.set_lease(&mut task, want.lease, now);
+                    tasks.push(task);
+                }
+            }
+        }
+        tasks
+    }
+
+    /// Claims one node by name, for a worker that took its token from a queue by itself. `None` if there is no token of
+    /// it to be had.
+    pub fn claim_node(
+        &mut self,
+        run: RunId,
+        node: &str,
+        by: &Taker<'_>,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> Option<Task> {
+        self.note_missing(run);
+        let slot = self.runs.get(&run)?;
+        let ix = slot.run.ir.find(node)?;
+        // Where parallelism is capped, nodes that line up have none.
+        if slot
+            .parallelism_state
+            .as_ref()
+            .is_some_and(|parallelism_state| !parallelism_state.active.contains(&ix))
+        {
+            return None;
+        }
+        let claimed = self.act(run, now, out, |run, changes| run.claim(ix, by.worker, now, changes));
+        let mut task = claimed.flatten()?;
+        self.unqueue(run, ix);
+        self.set_lease(&mut task, by.lease, now);
+        Some(task)
+    }
+
+    /// The task of a claim that counts, as its holder was handed it. Since when it was queued is not known any more.
+    pub fn held_task(&mut self, claim: &ClaimRef) -> Option<Task> {
+        self.note_missing(claim.run);
+        let slot = self.runs.get(&claim.run)?;
+        let ix = slot.run.ir.find(&claim.node)?;
+        let mut task = slot.run.held_task(ix, claim.claim)?;
+        let ends = slot.leases.get(&ix).and_then(|lease| lease.limit);
+        let lasts = self.attempt_limit(&slot.run.ir, ix);
+        task.limit = lasts.zip(ends).map(|(lasts, ends)| TimeLimit { lasts, ends });
+        Some(task)
+    }
+
+    /// A worker that took a token by itself went silent. It counts as a delivery: the node is queued again, or fails
+    /// as poisoned. Whether there was such a token.
+    pub fn lose_node(
+        &mut self,
+        run: RunId,
+        node: &str,
+        worker: &Arc<str>,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> bool {
+        let Some(task) = self.claim_node(run, node, &Taker { worker, lease: None }, now, out) else {
+            return false;
+        };
+        self.drop_lease(run, task.ix, task.claim);
+        let max = self.limits.deliveries_max;
+        let lost = self.act(run, now, out, |run, changes| {
+            run.reclaim(task.ix, task.claim, ReleaseReason::LeaseExpired, max, now, changes)
+        });
+        lost == Some(true)
+    }
+
+    fn pop(&mut self, want: &Want, band: usize) -> Option<Token> {
+        want.queues.iter().find_map(|name| match name.strip_suffix('*') {
+            None => self.queues.get_mut(name)?.pop(band),
+            Some(prefix) => {
+                let from = self.queues.range_mut::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+                let mut alike = from.take_while(|(queue, _)| queue.starts_with(prefix));
+                alike.find_map(|(_, queue)| queue.pop(band))
+            }
+        })
+    }
+}
+
+impl InFlight {
+    /// Whether a claim might find something. Void tokens count: looking at them is how they go away.
+    pub fn has_work(&self, want: &Want) -> bool {
+        self.queues.iter().any(|(name, queue)| !queue.is_empty() && want.takes(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Payload;
+    use crate::ir::sketch::Sketch;
+    use crate::run::{EndStatus, EventKind, TaskOutcome};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+    fn in_flight(ir: &Arc<Ir>, parallelism: Option<u32>, deliveries_max: u32) -> (InFlight, RunId) {
+        let mut in_flight = InFlight::new(Limits { deliveries_max, ..Limits::default() });
+        in_flight.learn(ir.clone());
+        let id = RunId::new(NOW, 7, 0);
+        let accepted = Accepted { parallelism, ..Accepted::plain("w".into(), ir.hash, Payload::null()) };
+        in_flight.accept(NewRun { id, accepted }, NOW, &mut Vec::new()).unwrap();
+        (in_flight, id)
+    }
+
+    #[test]
+    fn a_node_that_is_claimed_by_name_is_settled_like_any_other() {
+        let (mut in_flight, id) = in_flight(&Sketch::chain(2).ir(), None, 3);
+        let worker: Arc<str> = "plain".into();
+        let by = Taker { worker: &worker, lease: None };
+        let mut out = Vec::new();
+        assert!(in_flight.claim_node(id, "n1", &by, NOW, &mut out).is_none(), "it is not ready");
+        assert!(in_flight.claim_node(id, "nowhere", &by, NOW, &mut out).is_none());
+        let task = in_flight.claim_node(id, "n0", &by, NOW, &mut out).unwrap();
+        assert!(in_flight.claim_node(id, "n0", &by, NOW, &mut out).is_none(), "it is held");
+        let claim = ClaimRef { run: id, node: task.node, claim: task.claim };
+        let settlement = Settlement { claim, outcome: TaskOutcome::Succeeded(Payload::null()) };
+        assert_eq!(in_flight.settle(settlement.clone(), NOW, &mut out), Settled::Applied);
+        assert_eq!(in_flight.settle(settlement, NOW, &mut out), Settled::Duplicate);
+        let want = Want { worker, queues: ["work".into()].into(), max: 9, lease: None };
+        let next: Vec<_> = in_flight.claim(&want, NOW, &mut out).into_iter().map(|task| task.node).collect();
+        assert_eq!(next, ["n1".into()], "the token of the first is void");
+    }
+
+    #[test]
+    fn where_parallelism_is_capped_only_what_has_a_token_can_be_claimed_by_name() {
+        let (mut in_flight, id) = in_flight(&Sketch::new().node("a", &[]).node("b", &[]).ir(), Some(1), 3);
+        let worker: Arc<str> = "plain".into();
+        let by = Taker { worker: &worker, lease: None };
+        assert!(in_flight.claim_node(id, "b", &by, NOW, &mut Vec::new()).is_none());
+        assert!(in_flight.claim_node(id, "a", &by, NOW, &mut Vec::new()).is_some());
+    }
+
+    #[test]
+    fn tokens_that_are_lost_again_and_again_poison_their_node() {
+        let (mut in_flight, id) = in_flight(&Sketch::chain(1).ir(), None, 2);
+        let (worker, mut out): (Arc<str>, _) = ("plain".into(), Vec::new());
+        assert!(in_flight.lose_node(id, "n0", &worker, NOW, &mut out));
+        assert_eq!(in_flight.run(id).unwrap().counter, 1);
+        assert!(in_flight.lose_node(id, "n0", &worker, NOW, &mut out));
+        assert!(!in_flight.lose_node(id, "n0", &worker, NOW, &mut out));
+        let ended = out.iter().any(|event| {
+            matches!(&event.kind, EventKind::RunEnded { status: EndStatus::Failed, error: Some(error), .. }
+                if &*error.code == "poisoned")
+        });
+        assert!(ended, "{out:?}");
+    }
+}

@@ -1,0 +1,90 @@
+//! Concurrency keys: at most so many runs with a key are under way, the others wait in line.
+
+use std::collections::VecDeque;
+
+use super::InFlight;
+use crate::run::{Concurrency, Event, Phase, Run};
+use crate::{RunId, Timestamp};
+
+#[derive(Debug, Default)]
+pub(super) struct ConcurrencyKey {
+    /// As the newest run with this key asked for.
+    pub(super) limit: u32,
+    pub(super) under_way: u32,
+    pub(super) line: VecDeque<RunId>,
+}
+
+impl InFlight {
+    /// The run stands in line, and starts if there is room. So do those before it, if it raised the limit: there is
+    /// never a line before a gate that has room.
+    pub(super) fn enter_concurrency_key(
+        &mut self,
+        id: RunId,
+        concurrency: &Concurrency,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) {
+        let concurrency_key = self.concurrency_keys.entry(concurrency.key.clone()).or_default();
+        concurrency_key.limit = concurrency.limit.max(1);
+        concurrency_key.line.push_back(id);
+        let entering = concurrency_key.let_in();
+        self.start_all(entering, now, out);
+    }
+
+    /// A run has ended; the next in line, if there is room for it.
+    pub(super) fn leave_concurrency_key(&mut self, run: &Run) -> Option<RunId> {
+        let concurrency = run.accepted.concurrency.as_ref()?;
+        let concurrency_key = self.concurrency_keys.get_mut(&concurrency.key)?;
+        match concurrency_key.line.iter().position(|waiting| *waiting == run.id) {
+            // It was cancelled while it waited: no other run starts.
+            Some(place) => {
+                concurrency_key.line.remove(place);
+                return None;
+            }
+            None => concurrency_key.under_way = concurrency_key.under_way.saturating_sub(1),
+        }
+        let next = if concurrency_key.under_way < concurrency_key.limit {
+            concurrency_key.line.pop_front()
+        } else {
+            None
+        };
+        concurrency_key.under_way += u32::from(next.is_some());
+        if concurrency_key.under_way == 0 && concurrency_key.line.is_empty() {
+            self.concurrency_keys.remove(&concurrency.key);
+        }
+        next
+    }
+
+    /// A run that comes back from its history takes the place it had.
+    pub(super) fn reenter_concurrency_key(&mut self, run: &Run) {
+        let Some(concurrency) = &run.accepted.concurrency else { return };
+        let concurrency_key = self.concurrency_keys.entry(concurrency.key.clone()).or_default();
+        concurrency_key.limit = concurrency.limit.max(1);
+        if run.phase == Phase::Queued {
+            concurrency_key.line.push_back(run.id);
+        } else {
+            concurrency_key.under_way += 1;
+        }
+    }
+
+    /// Starts runs that wait for a key that has room, which the order of a restore can leave behind.
+    pub(super) fn admit_waiting(&mut self, now: Timestamp, out: &mut Vec<Event>) {
+        let entering = self.concurrency_keys.values_mut().flat_map(ConcurrencyKey::let_in).collect();
+        self.start_all(entering, now, out);
+    }
+
+    fn start_all(&mut self, entering: Vec<RunId>, now: Timestamp, out: &mut Vec<Event>) {
+        for id in entering {
+            self.act(id, now, out, |run, changes| run.start(now, changes));
+        }
+    }
+}
+
+impl ConcurrencyKey {
+    fn let_in(&mut self) -> Vec<RunId> {
+        let room = self.limit.saturating_sub(self.under_way) as usize;
+        let entering: Vec<RunId> = self.line.drain(..room.min(self.line.len())).collect();
+        self.under_way += entering.len() as u32;
+        entering
+    }
+}

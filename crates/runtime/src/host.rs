@@ -1,0 +1,126 @@
+//! A process's part in moving runs: its worker, if it has one, and its duties.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use switchyard_observe::Observe;
+use switchyard_store::{Retention, StoreError};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::kinds::{NodeSettings, Services};
+use crate::{Busy, Engine, EngineError, Handlers, WorkerPool, WorkerSettings, duties};
+
+/// How often leases and limits of claims are looked through: an attempt is that much longer than its limit at most.
+const RECLAIM_EVERY: Duration = Duration::from_secs(1);
+
+/// How often what is no longer kept is removed.
+const RETAIN_EVERY: Duration = Duration::from_secs(600);
+
+/// How often operations that are a day old are removed.
+const FORGET_OPERATIONS_EVERY: Duration = Duration::from_secs(3600);
+
+/// What a host does besides the duties that every store needs.
+#[derive(Debug, Default)]
+pub struct HostOptions {
+    pub worker: Option<WorkerSettings>,
+    /// What is kept of runs that have ended; all of it, if not given.
+    pub retention: Option<Retention>,
+    /// Duties of a store's own; they end with [`Host::stopping`].
+    pub further: JoinSet<()>,
+}
+
+/// Nothing runs until [`Host::work`] is called.
+#[derive(Debug)]
+pub struct Host {
+    engine: Engine,
+    services: Arc<Services>,
+    stop: CancellationToken,
+    at_work: Mutex<Option<AtWork>>,
+}
+
+/// What [`Host::work`] started.
+#[derive(Debug)]
+struct AtWork {
+    pool: Option<WorkerPool>,
+    duties: JoinSet<()>,
+}
+
+impl Host {
+    pub fn new(
+        engine: Engine,
+        handlers: Handlers,
+        nodes: NodeSettings,
+        observe: Observe,
+    ) -> Result<Self, EngineError> {
+        let services = Services::new(
+            nodes,
+            handlers,
+            engine.catalog().clone(),
+            engine.archive().clone(),
+            engine.payloads().clone(),
+            engine.clock().clone(),
+        )
+        .map_err(|error| StoreError::unavailable(format!("the HTTP client cannot be set up: {error}")))?;
+        let services = Arc::new(Services { observe, ..services });
+        Ok(Self { engine, services, stop: CancellationToken::new(), at_work: Mutex::new(None) })
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What tasks are executed with; for those who execute some outside this process.
+    pub fn services(&self) -> &Arc<Services> {
+        &self.services
+    }
+
+    /// Cancelled when the host stops: what duties of a store's own are to listen to.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Starts the duties, and a worker if one is wanted. Tells what keeps the store from answering the worker, as long
+    /// as something does.
+    pub fn work(&self, options: HostOptions) -> watch::Receiver<Option<String>> {
+        let (hot, clock) = (self.engine.hot().clone(), self.engine.clock().clone());
+        let (engine, stop) = (&self.engine, &self.stop);
+        let mut duties = options.further;
+        duties.spawn(duties::keep_time(hot.clone(), clock.clone(), stop.clone()));
+        duties.spawn(duties::keep_schedules(engine.clone(), stop.clone()));
+        duties.spawn(duties::reclaim_forever(hot.clone(), clock, RECLAIM_EVERY, stop.clone()));
+        duties.spawn(duties::forget_operations_forever(
+            engine.clone(),
+            FORGET_OPERATIONS_EVERY,
+            stop.clone(),
+        ));
+        if let Some(policy) = options.retention {
+            duties.spawn(duties::retain_forever(engine.clone(), policy, RETAIN_EVERY, stop.clone()));
+        }
+        let pool = options.worker.map(|worker| WorkerPool::start(hot, self.services.clone(), &worker));
+        let trouble = pool.as_ref().map_or_else(|| watch::channel(None).1, WorkerPool::trouble);
+        *self.at_work.lock() = Some(AtWork { pool, duties });
+        trouble
+    }
+
+    /// How busy its worker is, once there is one.
+    pub fn busy(&self) -> Option<Busy> {
+        self.at_work.lock().as_ref()?.pool.as_ref().map(WorkerPool::busy)
+    }
+
+    /// Stops claiming, lets tasks finish for `grace`, hands back the rest, and ends the duties.
+    pub async fn shut_down(self, grace: Duration) {
+        let at_work = self.at_work.lock().take();
+        if let Some(AtWork { pool, mut duties }) = at_work {
+            if let Some(pool) = pool {
+                pool.shut_down(grace).await;
+            }
+            // After the worker: what it settles last may need them.
+            self.stop.cancel();
+            while duties.join_next().await.is_some() {}
+        }
+        self.services.observe.shut_down().await;
+    }
+}

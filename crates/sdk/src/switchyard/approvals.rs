@@ -1,0 +1,76 @@
+//! What waits for a person.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use switchyard_core::run::Decision;
+use switchyard_core::{ApprovalId, RunId, Timestamp};
+use switchyard_runtime::{EngineError, ids};
+use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus};
+
+use super::Switchyard;
+use crate::Error;
+
+/// A question that a `hitl` node asks.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PendingApproval {
+    /// What to decide it by.
+    pub id: ApprovalId,
+    /// The run that waits.
+    pub run: RunId,
+    /// The node that asks.
+    pub node: Arc<str>,
+    /// Who should decide. Shown, not enforced.
+    pub approver: Option<Arc<str>>,
+    /// The question.
+    pub prompt: Option<Arc<str>>,
+    /// The node's input: what to decide on.
+    pub payload: Value,
+    /// When it is decided without a person.
+    pub timeout_at: Option<Timestamp>,
+}
+
+impl Switchyard {
+    /// Everything that waits for a decision, newest first.
+    pub async fn approvals(&self) -> Result<Vec<PendingApproval>, Error> {
+        self.pending(None).await
+    }
+
+    /// The same for one run.
+    pub async fn approvals_of(&self, run: RunId) -> Result<Vec<PendingApproval>, Error> {
+        self.pending(Some(run)).await
+    }
+
+    /// Says yes; the run goes on. `by` and the comment are for the history and for the workflow's expressions.
+    pub async fn approve(&self, approval: &ApprovalId, by: &str, comment: &str) -> Result<RunId, Error> {
+        Ok(self.engine().decide(approval, &ids::operation_id(), Decision::Approved, by, comment).await?)
+    }
+
+    /// Says no; the node fails with the code `rejected`.
+    pub async fn reject(&self, approval: &ApprovalId, by: &str, comment: &str) -> Result<RunId, Error> {
+        Ok(self.engine().decide(approval, &ids::operation_id(), Decision::Rejected, by, comment).await?)
+    }
+
+    async fn pending(&self, run: Option<RunId>) -> Result<Vec<PendingApproval>, Error> {
+        let filter = ApprovalFilter { run, status: Some(ApprovalStatus::Pending) };
+        let mut pending = Vec::new();
+        for record in self.engine().archive().approvals(&filter).await? {
+            pending.push(self.shown(record).await?);
+        }
+        Ok(pending)
+    }
+
+    async fn shown(&self, record: ApprovalRecord) -> Result<PendingApproval, Error> {
+        let payload = self.engine().payloads().show(&record.payload).await.map_err(EngineError::from)?;
+        Ok(PendingApproval {
+            id: record.approval,
+            run: record.run,
+            node: record.node,
+            approver: record.approver,
+            prompt: record.prompt,
+            payload,
+            timeout_at: record.timeout_at,
+        })
+    }
+}

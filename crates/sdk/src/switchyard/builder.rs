@@ -1,0 +1,92 @@
+//! Opening a Switchyard.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use switchyard_embedded::{Embedded, Options};
+use switchyard_store::Clock;
+
+use super::Switchyard;
+use crate::{Context, Error, HandlerError, handler};
+
+/// How long handlers may finish when it is shut down.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A Switchyard before it is open: where its data is, and what its handlers are.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is opened until `open`"]
+pub struct SwitchyardBuilder {
+    options: Options,
+    grace: Duration,
+}
+
+impl SwitchyardBuilder {
+    pub(crate) fn new(data: PathBuf) -> Self {
+        Self { options: Options::new(data), grace: GRACE }
+    }
+
+    /// Adds what `function: <name>` in a workflow calls, or replaces it.
+    ///
+    /// The node's input is deserialised into `I`. If that does not work, the node fails for good with the code
+    /// `input`; a node without `input` gives `null`, which is `()`. What the handler returns is serialised, and if
+    /// that does not work the node fails for good with the code `output`. A panic is a failed attempt with the code
+    /// `panic`.
+    ///
+    /// The same attempt can be made twice, see [`Context::idempotency_key`].
+    pub fn handler<I, O, F, Fut>(mut self, name: &str, function: F) -> Self
+    where
+        I: DeserializeOwned + Send + 'static,
+        O: Serialize + Send + 'static,
+        F: Fn(I, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, HandlerError>> + Send + 'static,
+    {
+        handler::register(&mut self.options.handlers, name, function);
+        self
+    }
+
+    /// How many nodes are executed at once, over all runs: 64 unless said.
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.options.slots = slots;
+        self
+    }
+
+    /// Lets `command` nodes run programs on this machine, with all rights of this process.
+    pub fn allow_commands(mut self, allow: bool) -> Self {
+        self.options.nodes.allow_commands = allow;
+        self
+    }
+
+    /// How long handlers may finish when it is shut down: 5 seconds unless said.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// How long a handler that listens for requests to stop may take to do so: 10 seconds unless said.
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.options.stop_grace = grace;
+        self
+    }
+
+    pub(crate) fn data(mut self, data: &Path) -> Self {
+        self.options.data = data.into();
+        self
+    }
+
+    pub(crate) fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.options.clock = clock;
+        self
+    }
+
+    /// Takes the folder for this process alone, makes it if it is not there, and starts to work: every unfinished
+    /// run in it goes on.
+    pub async fn open(self) -> Result<Switchyard, Error> {
+        let embedded = Embedded::open(self.options).await?;
+        let trouble = embedded.work();
+        Ok(Switchyard { embedded, trouble, grace: self.grace })
+    }
+}

@@ -1,0 +1,154 @@
+//! Ghosts: members of the group whose worker is gone. They leave, after everything that they had pending was moved.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use switchyard_store::StoreError;
+
+use super::RedisAdmin;
+use super::consumers::{Consumer, ConsumerStatus};
+use super::leave::{Answer, Because, Left};
+use super::turn::Turn;
+
+/// Which workers have a pod, where there are pods.
+#[async_trait]
+pub trait LivePods: Send + Sync + fmt::Debug {
+    /// The names of all that are there. An error must name what was asked.
+    async fn names(&self) -> Result<BTreeSet<String>, String>;
+}
+
+/// How ghosts are treated.
+#[derive(Clone, Copy, Debug)]
+pub struct CleanupPolicy {
+    /// How long a member must not have read anything.
+    pub idle_min: Duration,
+    /// Only look.
+    pub dry_run: bool,
+    /// How long the lock of a process lasts that does not come back.
+    pub lock: Duration,
+    /// How often, by any process; zero for now in any case.
+    pub every: Duration,
+}
+
+/// What one pass came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CleanedUp {
+    /// Members that were looked at.
+    pub scanned: usize,
+    pub ghosts: Vec<Ghost>,
+}
+
+/// A ghost, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ghost {
+    #[serde(flatten)]
+    pub consumer: Consumer,
+    pub deleted: bool,
+    /// Of its pending entries: back on the stream, accounted to another worker, without meaning, left with it.
+    pub returned: usize,
+    pub claimed: usize,
+    pub void: usize,
+    pub kept: usize,
+    /// What went wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl CleanedUp {
+    pub fn deleted(&self) -> usize {
+        self.ghosts.iter().filter(|ghost| ghost.deleted).count()
+    }
+
+    pub fn errors(&self) -> usize {
+        self.ghosts.iter().filter(|ghost| ghost.error.is_some()).count()
+    }
+
+    pub fn moved(&self) -> Left {
+        let mut sum = Left::default();
+        for ghost in &self.ghosts {
+            let Ghost { returned, claimed, void, kept, .. } = *ghost;
+            sum.add(Left { groups: usize::from(ghost.deleted), returned, claimed, void, kept });
+        }
+        sum
+    }
+}
+
+/// Whether a pass was made, and what it came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pass<T> {
+    Made(T),
+    /// Another process has the turn, or had it a short while ago.
+    NotNow(Duration),
+}
+
+impl RedisAdmin {
+    /// Takes ghosts out of the group, if it is this process's turn. Without the pods, where they were asked for, no consumer
+    /// is known to be gone, and nothing is done.
+    pub async fn clean_up(
+        &self,
+        policy: &CleanupPolicy,
+        pods: Option<&dyn LivePods>,
+    ) -> Result<Pass<CleanedUp>, StoreError> {
+        let lock = self.keys.cleanup_lock();
+        let fence = match self.take_turn(&lock, policy.lock, policy.every).await? {
+            Turn::Ours { fence } => fence,
+            Turn::After(wait) => return Ok(Pass::NotNow(wait)),
+        };
+        let done = self.clean_up_now(policy, pods, fence).await;
+        self.give_turn(&lock, fence).await?;
+        Ok(Pass::Made(done?))
+    }
+
+    async fn clean_up_now(
+        &self,
+        policy: &CleanupPolicy,
+        pods: Option<&dyn LivePods>,
+        fence: u64,
+    ) -> Result<CleanedUp, StoreError> {
+        let pods = match pods {
+            Some(pods) => Some(pods.names().await.map_err(|why| {
+                StoreError::unavailable(format!("the pods of workers cannot be listed: {why}"))
+            })?),
+            None => None,
+        };
+        let members = self.consumers(policy.idle_min, pods.as_ref()).await?;
+        let scanned = members.len();
+        let mut ghosts = Vec::new();
+        for consumer in members.into_iter().filter(|member| member.standing == ConsumerStatus::Ghost) {
+            if policy.dry_run {
+                ghosts.push(Ghost::of(consumer));
+                continue;
+            }
+            let because = Because::ItIsAGhost { fence, idle_min: policy.idle_min };
+            match self.remove_ghost(consumer, because).await {
+                (Answer::Outdated, _) => break,
+                (Answer::Alive | Answer::Unknown, Ghost { error: None, .. }) => {}
+                (_, ghost) => ghosts.push(ghost),
+            }
+        }
+        Ok(CleanedUp { scanned, ghosts })
+    }
+
+    async fn remove_ghost(&self, consumer: Consumer, because: Because) -> (Answer, Ghost) {
+        let leaving = async {
+            let heir = self.heir(&consumer.name).await?;
+            self.leave_stream(&consumer.stream, &consumer.name, heir.as_deref(), because).await
+        };
+        match leaving.await {
+            Ok((answer, Left { groups, returned, claimed, void, kept })) => {
+                let deleted = groups > 0;
+                (answer, Ghost { deleted, returned, claimed, void, kept, ..Ghost::of(consumer) })
+            }
+            Err(error) => (Answer::Kept, Ghost { error: Some(error.to_string()), ..Ghost::of(consumer) }),
+        }
+    }
+}
+
+impl Ghost {
+    fn of(consumer: Consumer) -> Self {
+        Self { consumer, deleted: false, returned: 0, claimed: 0, void: 0, kept: 0, error: None }
+    }
+}

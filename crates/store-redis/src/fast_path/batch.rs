@@ -1,0 +1,176 @@
+//! Steps that are ready at the same moment share a call of the script.
+//!
+//! While a call is on its way, those who come wait; when it has been answered, the first of them takes everybody else
+//! along. Under load, the caller yields first, so that other ready slots of this process join
+//! along, too. So a lone slot never waits, and many slots cost Redis a call for all of them.
+//!
+//! One call at a time: with two, each carried fewer steps of the chain of `switchyard bench`, and Redis had more to do
+//! for no more steps.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use switchyard_core::in_flight::Want;
+use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
+use switchyard_store::StoreError;
+use tokio::sync::oneshot;
+
+use crate::fast_path::{AT_ONCE, EDGES_AT_ONCE, StepAnswer};
+use crate::store::RedisStore;
+
+/// What one caller has to settle, and how many tasks it wants after that.
+#[derive(Debug)]
+pub(crate) struct StepRequest {
+    pub(crate) settlements: Vec<Settlement>,
+    pub(crate) want: Want,
+    pub(crate) max: usize,
+    /// That the settlements decide.
+    edges: usize,
+}
+
+impl StepRequest {
+    pub(crate) fn new(settlements: Vec<Settlement>, want: &Want, max: usize, edges: usize) -> Self {
+        Self { settlements, want: want.clone(), max, edges }
+    }
+
+    /// Tasks whose caller has gone are handed back.
+    fn handing_back(tasks: Vec<Task>, want: &Want) -> Self {
+        let hand_back = |task: Task| {
+            let claim = ClaimRef { run: task.run, node: task.node, claim: task.claim };
+            Settlement { claim, outcome: TaskOutcome::HandedBack }
+        };
+        Self::new(tasks.into_iter().map(hand_back).collect(), want, 0, 0)
+    }
+
+    /// Whether a call can claim for both.
+    fn claims_like(&self, other: &Self) -> bool {
+        let (a, b) = (&self.want, &other.want);
+        self.max == 0
+            || other.max == 0
+            || (a.worker == b.worker && a.queues == b.queues && a.lease == b.lease)
+    }
+}
+
+struct Waiting {
+    request: StepRequest,
+    turn: oneshot::Sender<Turn>,
+}
+
+enum Turn {
+    /// Another caller's batch carried it.
+    Done(Result<StepAnswer, StoreError>),
+    /// It makes the call, for itself and all waiting callers.
+    Lead(StepRequest, Lead),
+}
+
+/// Who is on the way, and who waits.
+#[derive(Default)]
+pub(crate) struct Batcher {
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    /// A call is on its way.
+    busy: bool,
+    /// The last call carried more than one.
+    crowded: bool,
+    waiting: VecDeque<Waiting>,
+}
+
+impl Line {
+    /// Those who can go with this one.
+    fn take_along(&mut self, first: &StepRequest) -> Vec<Waiting> {
+        let (mut settlements, mut max, mut edges) = (first.settlements.len(), first.max, first.edges);
+        let mut along: Vec<Waiting> = Vec::new();
+        for other in std::mem::take(&mut self.waiting) {
+            let request = &other.request;
+            let fits = settlements + request.settlements.len() <= AT_ONCE
+                && max + request.max <= AT_ONCE
+                && edges + request.edges <= EDGES_AT_ONCE;
+            let requests = std::iter::once(first).chain(along.iter().map(|chosen| &chosen.request));
+            let claims = requests.into_iter().find(|chosen| chosen.max > 0);
+            if fits && claims.is_none_or(|chosen| chosen.claims_like(request)) {
+                settlements += request.settlements.len();
+                max += request.max;
+                edges += request.edges;
+                along.push(other);
+            } else {
+                self.waiting.push_back(other);
+            }
+        }
+        self.crowded = !along.is_empty();
+        along
+    }
+}
+
+/// The right to make the call. Passes to a waiting caller when it is dropped.
+struct Lead(Arc<Batcher>);
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        let next = {
+            let mut line = self.0.line.lock();
+            let next = line.waiting.pop_front();
+            line.busy = next.is_some();
+            next
+        };
+        if let Some(Waiting { request, turn }) = next {
+            // If the receiver has gone, the value is dropped and this runs again.
+            drop(turn.send(Turn::Lead(request, Self(self.0.clone()))));
+        }
+    }
+}
+
+impl RedisStore {
+    /// One step, in a call of its own or in one that others make as well.
+    pub(crate) async fn shared_step(&self, request: StepRequest) -> Result<StepAnswer, StoreError> {
+        let (request, lead) = match self.line_up(request) {
+            Ok(at_once) => at_once,
+            Err(turn) => match turn.await {
+                Ok(Turn::Lead(request, lead)) => (request, lead),
+                Ok(Turn::Done(outcome)) => return outcome,
+                Err(_) => return Err(StoreError::unavailable("a shared call was broken off; try again")),
+            },
+        };
+        if self.share.line.lock().crowded {
+            tokio::task::yield_now().await;
+        }
+        let along = self.share.line.lock().take_along(&request);
+        let want = request.want.clone();
+        let (others, turns): (Vec<StepRequest>, Vec<_>) =
+            along.into_iter().map(|other| (other.request, other.turn)).unzip();
+        let requests: Vec<StepRequest> = std::iter::once(request).chain(others).collect();
+        let outcomes = self.run_step(&requests).await;
+        let mut outcomes = match outcomes {
+            Ok(outcomes) => outcomes.into_iter(),
+            Err(error) => requests.iter().map(|_| Err(error.clone())).collect::<Vec<_>>().into_iter(),
+        };
+        let own = outcomes.next().unwrap_or_else(|| Ok(StepAnswer::default()));
+        let mut unwanted = Vec::new();
+        for (turn, outcome) in turns.into_iter().zip(outcomes) {
+            if let Err(Turn::Done(Ok(outcome))) = turn.send(Turn::Done(outcome)) {
+                unwanted.extend(outcome.tasks);
+            }
+        }
+        // After the batch has its answers: the next steps of these callers join the next call.
+        drop(lead);
+        if !unwanted.is_empty() {
+            self.run_step(&[StepRequest::handing_back(unwanted, &want)]).await?;
+        }
+        own
+    }
+
+    /// The part back, if it can go at once.
+    fn line_up(&self, request: StepRequest) -> Result<(StepRequest, Lead), oneshot::Receiver<Turn>> {
+        let mut line = self.share.line.lock();
+        if !line.busy {
+            line.busy = true;
+            return Ok((request, Lead(self.share.clone())));
+        }
+        let (turn, coming) = oneshot::channel();
+        line.waiting.push_back(Waiting { request, turn });
+        Err(coming)
+    }
+}

@@ -1,0 +1,247 @@
+//! The hot path: one script call settles, releases and claims.
+
+pub(crate) mod batch;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Cmd;
+use switchyard_core::Hash;
+use switchyard_core::in_flight::Want;
+use switchyard_core::ir::NodeIx;
+use switchyard_core::run::{ClaimRef, Settled, Settlement, SkipReason, Task, TaskOutcome};
+use switchyard_store::StoreError;
+
+use crate::fast_path::batch::StepRequest;
+use crate::graphs::{Ending, Graph};
+use crate::record::json;
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::task::{Reply, unreadable};
+use crate::timers::in_ms;
+
+/// Settlements, and claims, of one call. All their events go into one entry of a stream.
+pub(crate) const AT_ONCE: usize = 200;
+/// Edges that the settlements of one call decide. A node with more is settled by the core, which need not do all of it
+/// in one call.
+pub(crate) const EDGES_AT_ONCE: usize = 1_000;
+/// Runs whose graph is remembered.
+const REMEMBERED_MAX: usize = 200_000;
+
+/// How long to wait for a run that a process has locked to decide about it as a whole.
+const LOCKED_FOR: Duration = Duration::from_millis(5);
+
+/// What a call of the script came to for one of those who share it.
+#[derive(Debug, Default)]
+pub(crate) struct StepAnswer {
+    /// An answer for each settlement, up to the first that was not carried out.
+    pub(crate) letters: String,
+    pub(crate) tasks: Vec<Task>,
+    /// There may be tasks that the call did not come to look at.
+    pub(crate) looked_enough: bool,
+}
+
+impl RedisStore {
+    /// Settles in order, then claims. What is not plain is carried out by the core, in its place in the order.
+    pub(crate) async fn settle_and_claim(
+        &self,
+        settlements: Vec<Settlement>,
+        want: &Want,
+    ) -> Result<(Vec<Settled>, Vec<Task>), StoreError> {
+        let mut answers = Vec::with_capacity(settlements.len());
+        let mut open: VecDeque<Settlement> = settlements.into();
+        loop {
+            let slow = open.iter().take_while(|settlement| !self.is_plain(settlement)).count();
+            if slow > 0 {
+                let slow: Vec<Settlement> = open.drain(..slow).collect();
+                answers.extend(self.settle_on_slow_path(slow).await?);
+                continue;
+            }
+            let plain = self.plain_together(&open);
+            let last = plain == open.len();
+            let max = if last { want.max.min(AT_ONCE) } else { 0 };
+            let settlements: Vec<Settlement> = open.iter().take(plain).cloned().collect();
+            let edges = settlements.iter().filter_map(|settlement| self.edges(settlement)).sum();
+            let request = StepRequest::new(settlements, want, max, edges);
+            let StepAnswer { letters, tasks, looked_enough } = self.shared_step(request).await?;
+            let (left_to_core, locked) = (letters.ends_with('r'), letters.ends_with('l'));
+            let settled = letters.trim_end_matches(['r', 'l']);
+            for letter in settled.chars() {
+                answers.push(read_answer(letter)?);
+            }
+            open.drain(..settled.len());
+            if left_to_core {
+                let alike = self.alike(&open);
+                let next: Vec<Settlement> = open.drain(..alike).collect();
+                answers.extend(self.settle_on_slow_path(next).await?);
+            } else if locked {
+                tokio::time::sleep(LOCKED_FOR).await;
+            } else if last && !(looked_enough && tasks.is_empty() && max > 0) {
+                return Ok((answers, tasks));
+            }
+        }
+    }
+
+    /// Whether the script can do it, as far as can be seen from here.
+    fn is_plain(&self, settlement: &Settlement) -> bool {
+        let kind = matches!(
+            settlement.outcome,
+            TaskOutcome::Succeeded(_)
+                | TaskOutcome::Skipped(_)
+                | TaskOutcome::HandedBack
+                | TaskOutcome::Cancelled
+        );
+        kind && self.edges(settlement).is_some_and(|edges| edges <= EDGES_AT_ONCE)
+    }
+
+    /// How many of the first can go into one call.
+    fn plain_together(&self, open: &VecDeque<Settlement>) -> usize {
+        let mut edges = 0;
+        let fits = |(count, settlement): &(usize, &Settlement)| {
+            edges += self.edges(settlement).unwrap_or(0);
+            self.is_plain(settlement) && (*count == 0 || edges <= EDGES_AT_ONCE)
+        };
+        open.iter().take(AT_ONCE).enumerate().take_while(fits).count()
+    }
+
+    /// How many of the first are of runs on one graph: what the script leaves of one, it is likely to leave of all.
+    fn alike(&self, open: &VecDeque<Settlement>) -> usize {
+        let on = self.on.lock();
+        let definition = |settlement: &Settlement| on.get(&settlement.claim.run).copied();
+        let first = open.front().and_then(definition);
+        open.iter().take_while(|settlement| definition(settlement) == first).count().max(1)
+    }
+
+    /// How many edges it decides, if its graph is known.
+    pub(crate) fn edges(&self, settlement: &Settlement) -> Option<usize> {
+        let (graph, ix) = self.graph_of_claim(&settlement.claim)?;
+        Some(graph.ir.node(ix).dependents.len())
+    }
+
+    fn graph_of_claim(&self, claim: &ClaimRef) -> Option<(Arc<Graph>, NodeIx)> {
+        let definition = self.on.lock().get(&claim.run).copied()?;
+        let graph = self.graphs.cached(definition)?;
+        let ix = graph.ir.find(&claim.node)?;
+        Some((graph, ix))
+    }
+
+    /// One call for all of them. They want tasks of the same types, for the same worker.
+    pub(crate) async fn run_step(
+        &self,
+        requests: &[StepRequest],
+    ) -> Result<Vec<Result<StepAnswer, StoreError>>, StoreError> {
+        let Some((call, may_end_a_run)) = self.step_call(requests)? else {
+            return Ok(requests.iter().map(|_| Ok(StepAnswer::default())).collect());
+        };
+        let (letters, found, looked_enough): (String, Vec<Vec<redis::Value>>, u8) =
+            self.client.call(&scripts::STEP, &call).await?;
+        if may_end_a_run {
+            self.urgent.notify_one();
+        }
+        let mut tasks = VecDeque::with_capacity(found.len());
+        for task in found {
+            tasks.push_back(self.read_task(Reply::new(task)).await);
+        }
+        // A caller that left something to the core comes back for its tasks.
+        let outcome = |(letters, request): (&str, &StepRequest)| {
+            let max = if letters.ends_with(['r', 'l']) { 0 } else { request.max.min(tasks.len()) };
+            let tasks = tasks.drain(..max).collect::<Result<_, _>>()?;
+            Ok(StepAnswer { letters: letters.to_owned(), tasks, looked_enough: looked_enough == 1 })
+        };
+        Ok(letters.split(' ').zip(requests).map(outcome).collect())
+    }
+
+    /// The call, unless there is nothing to do, and whether it settles something that nothing follows after.
+    fn step_call(&self, requests: &[StepRequest]) -> Result<Option<(Cmd, bool)>, StoreError> {
+        // Those who claim nothing may have said less.
+        let wants = requests.iter().max_by_key(|request| request.max).filter(|request| request.max > 0);
+        let wants = wants.or_else(|| requests.iter().find(|request| !request.settlements.is_empty()));
+        let Some(StepRequest { want, .. }) = wants else { return Ok(None) };
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(&scripts::STEP.hash).arg(4);
+        call.arg(self.keys.outbox()).arg(self.keys.leases()).arg(self.keys.queued()).arg(self.keys.wake());
+        call.arg(self.keys.begin()).arg(self.time()).arg(&*want.worker).arg(json(&want.worker)?);
+        call.arg(in_ms(want.lease)).arg(want.queues.len());
+        for queue in want.queues.iter() {
+            call.arg(&**queue);
+        }
+        let (hints, has_last) = self.write_hints(requests, &mut call)?;
+        let mut hints = hints.into_iter();
+        call.arg(requests.len());
+        for request in requests {
+            call.arg(request.max).arg(request.settlements.len());
+            for settlement in &request.settlements {
+                write_settlement(settlement, hints.next().unwrap_or(0), &mut call)?;
+            }
+        }
+        Ok(Some((call, has_last)))
+    }
+
+    /// What the settlements say about graphs, each thing once. For each settlement the index of its graph, and whether
+    /// one of the places leads nowhere.
+    fn write_hints(
+        &self,
+        requests: &[StepRequest],
+        call: &mut Cmd,
+    ) -> Result<(Vec<usize>, bool), StoreError> {
+        let mut known: HashMap<(Hash, NodeIx, Ending), usize> = HashMap::new();
+        let mut hints: Vec<(Arc<Graph>, NodeIx, Ending)> = Vec::new();
+        let mut numbers = Vec::new();
+        for settlement in requests.iter().flat_map(|request| &request.settlements) {
+            let found = self.graph_of_claim(&settlement.claim);
+            let (graph, ix) =
+                found.ok_or_else(|| StoreError::unavailable("a graph was forgotten; try again"))?;
+            let ending = ending(&settlement.outcome);
+            let number = known.entry((graph.ir.hash, ix, ending)).or_insert_with(|| {
+                hints.push((graph, ix, ending));
+                hints.len()
+            });
+            numbers.push(*number);
+        }
+        let has_last = hints.iter().any(|(graph, ix, _)| graph.ir.node(*ix).dependents.is_empty());
+        call.arg(hints.len());
+        for (graph, ix, ending) in hints {
+            graph.write_place(ix, ending, call);
+        }
+        Ok((numbers, has_last))
+    }
+
+    pub(crate) fn remember(&self, run: switchyard_core::RunId, definition: Hash) {
+        let mut on = self.on.lock();
+        if on.len() >= REMEMBERED_MAX {
+            on.clear();
+        }
+        on.insert(run, definition);
+    }
+}
+
+fn ending(outcome: &TaskOutcome) -> Ending {
+    match outcome {
+        TaskOutcome::Succeeded(_) => Ending::Succeeded,
+        TaskOutcome::Skipped(_) => Ending::Skipped,
+        _ => Ending::HandedBack,
+    }
+}
+
+/// As `step.lua` reads it.
+fn write_settlement(settlement: &Settlement, index: usize, call: &mut Cmd) -> Result<(), StoreError> {
+    let ClaimRef { run, claim, .. } = &settlement.claim;
+    call.arg(run.to_string()).arg(index).arg(*claim);
+    match &settlement.outcome {
+        TaskOutcome::Succeeded(output) => call.arg("S").arg(json(output)?),
+        TaskOutcome::Skipped(SkipReason::Condition) => call.arg("K").arg("condition"),
+        TaskOutcome::Skipped(SkipReason::NoNeedFired) => call.arg("K").arg("no_need_fired"),
+        _ => call.arg("H").arg(""),
+    };
+    Ok(())
+}
+
+fn read_answer(letter: char) -> Result<Settled, StoreError> {
+    match letter {
+        'a' => Ok(Settled::Applied),
+        'd' => Ok(Settled::Duplicate),
+        's' => Ok(Settled::Stale),
+        other => Err(unreadable(other)),
+    }
+}

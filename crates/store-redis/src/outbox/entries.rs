@@ -1,0 +1,296 @@
+//! Entries of the outbox: what they say, which of them can be archived, and which cannot.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use switchyard_core::run::{Event, EventKind};
+use switchyard_core::{RunId, Timestamp};
+
+/// By run: which of its incarnations.
+pub(crate) type Incarnations = HashMap<RunId, u64>;
+
+/// Entries as Redis has them. Anything can be in a stream, also what is no text.
+pub(crate) type RawEntries = Vec<(String, Vec<(Vec<u8>, Vec<u8>)>)>;
+
+/// How long the first of these entries has lain there, by the server's clock, which numbers them.
+pub(crate) fn waited(oldest: &RawEntries, (seconds, micros): (u64, u64)) -> Duration {
+    let began = oldest.first().and_then(|(id, _)| id.split_once('-')?.0.parse::<u64>().ok());
+    Duration::from_millis(began.map_or(0, |began| (seconds * 1_000 + micros / 1_000).saturating_sub(began)))
+}
+
+/// What changed together, and is archived together.
+#[derive(Debug, Default)]
+pub(crate) struct Entry {
+    /// Of its last entry in the stream.
+    pub(crate) id: String,
+    /// It goes on in the next entry.
+    more: bool,
+    pub(crate) events: Vec<Event>,
+    /// Which incarnations these events are of.
+    pub(crate) incarnations: Incarnations,
+    unreadable: Option<Unreadable>,
+}
+
+/// Why an entry cannot be archived, and what it says.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    pub(crate) reason: String,
+    pub(crate) content: String,
+}
+
+impl Entry {
+    /// The run that it is about, if it is about one.
+    pub(crate) fn only_run(&self) -> Option<RunId> {
+        let mut runs = self.incarnations.keys();
+        runs.next().filter(|_| runs.next().is_none()).copied()
+    }
+
+    /// When it was put there, by the server's clock.
+    pub(crate) fn at(&self) -> Timestamp {
+        let millis = self.id.split('-').next().and_then(|millis| millis.parse().ok());
+        Timestamp::from_millis(millis.unwrap_or(0))
+    }
+
+    /// What it says, for people. Only the beginning of it is ever shown.
+    pub(crate) fn content(&self) -> String {
+        let line = |event: &Event| {
+            let body = serde_json::to_string(&event.kind).unwrap_or_default();
+            format!("{} {} {} {body}", event.run, event.seq, event.at.as_millis())
+        };
+        self.events.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Takes the next entry of the same change in.
+    fn absorb(&mut self, next: Self) {
+        self.id = next.id;
+        self.more = next.more;
+        self.events.extend(next.events);
+        self.incarnations.extend(next.incarnations);
+        self.unreadable = self.unreadable.take().or(next.unreadable);
+    }
+}
+
+/// Entries in the order of the stream. `whole` says that there are no more behind them.
+pub(crate) fn read(raw: RawEntries, whole: bool) -> Vec<Entry> {
+    let mut entries = Vec::with_capacity(raw.len());
+    for (id, fields) in raw {
+        read_entry(&id, &fields, &mut entries);
+    }
+    join(entries, whole)
+}
+
+/// Makes one of entries that are one change. One that has not been read to its end is left for the next time.
+fn join(entries: Vec<Entry>, whole: bool) -> Vec<Entry> {
+    let mut joined = Vec::with_capacity(entries.len());
+    let mut open: Option<Entry> = None;
+    for entry in entries {
+        let entry = match open.take() {
+            Some(mut begun) => {
+                begun.absorb(entry);
+                begun
+            }
+            None => entry,
+        };
+        if entry.more { open = Some(entry) } else { joined.push(entry) }
+    }
+    // A change is put into the outbox in one piece.
+    if let Some(mut entry) = open.filter(|_| whole) {
+        let (reason, content) = ("its end is missing".to_owned(), entry.content());
+        entry.unreadable.get_or_insert(Unreadable { reason, content });
+        joined.push(entry);
+    }
+    joined
+}
+
+/// Why an event cannot be read, and the incarnation that it is of, if that can.
+struct Garbled {
+    incarnation: Option<(RunId, u64)>,
+    reason: String,
+}
+
+/// Reads an entry of the stream. One whose runs have nothing to do with each other counts as many.
+fn read_entry(id: &str, fields: &[(Vec<u8>, Vec<u8>)], entries: &mut Vec<Entry>) {
+    let flag = |name: &[u8]| fields.iter().any(|(header, _)| header == name);
+    let (more, apart) = (flag(b"more"), flag(b"apart"));
+    let mut of_run: HashMap<Option<RunId>, Entry> = HashMap::new();
+    let mut order = Vec::new();
+    let mut garbled = Vec::new();
+    for (header, body) in fields.iter().filter(|(header, _)| header != b"more" && header != b"apart") {
+        match read_event(header, body) {
+            Ok((event, incarnation)) => {
+                let group = (apart && !more).then_some(event.run);
+                let entry = of_run.entry(group).or_insert_with(|| {
+                    order.push(group);
+                    Entry { id: id.to_owned(), more, ..Entry::default() }
+                });
+                entry.incarnations.insert(event.run, incarnation);
+                entry.events.push(event);
+            }
+            Err(found) => garbled.push(found),
+        }
+    }
+    let mut found: Vec<Entry> = order.iter().filter_map(|group| of_run.remove(group)).collect();
+    // An event whose run is not known may be one of any of them.
+    if garbled.iter().any(|garbled| garbled.incarnation.is_none()) {
+        let all = found.into_iter().reduce(|mut all, entry| {
+            all.absorb(entry);
+            all
+        });
+        found = vec![all.unwrap_or_else(|| Entry { id: id.to_owned(), more, ..Entry::default() })];
+    }
+    for Garbled { incarnation, reason } in garbled {
+        let of_it = |entry: &&mut Entry| {
+            incarnation.is_none_or(|(run, _)| entry.incarnations.contains_key(&run) || !apart)
+        };
+        let at = match found.iter_mut().find(of_it) {
+            Some(entry) => entry,
+            None => {
+                found.push(Entry { id: id.to_owned(), more, ..Entry::default() });
+                let last = found.len() - 1;
+                &mut found[last]
+            }
+        };
+        at.incarnations.extend(incarnation);
+        at.unreadable.get_or_insert_with(|| Unreadable { reason, content: shown(fields) });
+    }
+    if found.is_empty() {
+        found.push(Entry { id: id.to_owned(), more, ..Entry::default() });
+    }
+    entries.extend(found);
+}
+
+fn read_event(header: &[u8], body: &[u8]) -> Result<(Event, u64), Garbled> {
+    let garbled = |reason: String| Garbled { incarnation: None, reason };
+    let text = std::str::from_utf8(header).map_err(|_| garbled("a field is no text".to_owned()))?;
+    let words: Vec<&str> = text.split(' ').collect();
+    let parsed = match words[..] {
+        [run, seq, at, incarnation] => run
+            .parse::<RunId>()
+            .ok()
+            .zip(seq.parse::<u64>().ok())
+            .zip(at.parse().ok())
+            .zip(incarnation.parse::<u64>().ok()),
+        _ => None,
+    };
+    let Some((((run, seq), at), incarnation)) = parsed else {
+        let begin: String = text.chars().take(80).collect();
+        return Err(garbled(format!("`{begin}` is not a run, a seq, a time and a life")));
+    };
+    let kind: EventKind = serde_json::from_slice(body).map_err(|error| Garbled {
+        incarnation: Some((run, incarnation)),
+        reason: format!("event {seq} of {run} cannot be read: {error}"),
+    })?;
+    Ok((Event { run, seq, at: Timestamp::from_millis(at), kind }, incarnation))
+}
+
+/// An entry as it is, as far as it is text.
+fn shown(fields: &[(Vec<u8>, Vec<u8>)]) -> String {
+    let line = |(header, body): &(Vec<u8>, Vec<u8>)| {
+        format!("{} {}", String::from_utf8_lossy(header), String::from_utf8_lossy(body))
+    };
+    fields.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What becomes of entries.
+#[derive(Debug, Default)]
+pub(crate) struct Sorted {
+    /// These can be archived, as far as can be seen from them.
+    pub(crate) good: Vec<Entry>,
+    pub(crate) unreadable: Vec<(Entry, Unreadable)>,
+    /// Incarnations that go on without something that happened in them: their runs have to be rebuilt from the archive.
+    pub(crate) broken: Incarnations,
+}
+
+/// Takes out what cannot be read, everything of an incarnation that comes after that, everything of incarnations that are forgotten, and
+/// whatever changed together with these.
+pub(crate) fn sort_out(entries: Vec<Entry>, mut forgotten: Incarnations) -> Sorted {
+    let mut sorted = Sorted::default();
+    for mut entry in entries {
+        let unreadable = entry.unreadable.take();
+        let void =
+            entry.incarnations.iter().any(|(run, incarnation)| forgotten.get(run) == Some(incarnation));
+        if !void && unreadable.is_none() {
+            sorted.good.push(entry);
+            continue;
+        }
+        for (run, incarnation) in &entry.incarnations {
+            if forgotten.insert(*run, *incarnation) != Some(*incarnation) {
+                sorted.broken.insert(*run, *incarnation);
+            }
+        }
+        sorted.unreadable.extend(unreadable.map(|why| (entry, why)));
+    }
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: [&str; 2] = ["run_01h455vb4pex5vsknk084sn02q", "run_01h455vb4pex5vsknk084sn02r"];
+    const PAUSED: &str = r#"{"run_paused":{"by":"me"}}"#;
+
+    fn raw(fields: &[(&str, &str)]) -> RawEntries {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        vec![("7-0".to_owned(), fields.iter().map(|(header, body)| (bytes(header), bytes(body))).collect())]
+    }
+
+    fn sorted(raw: RawEntries) -> Sorted {
+        sort_out(read(raw, true), Incarnations::new())
+    }
+
+    fn header(run: usize, seq: u64) -> String {
+        format!("{} {seq} 1700000000000 3", RUN[run])
+    }
+
+    #[test]
+    fn a_garbled_body_breaks_its_run_and_no_other_that_came_along() {
+        let (one, next, other) = (header(0, 2), header(0, 3), header(1, 2));
+        let fields = [("apart", "1"), (&one, PAUSED), (&next, "{"), (&other, PAUSED)];
+        let found = sorted(raw(&fields));
+        assert_eq!(found.good.iter().map(|entry| entry.events.len()).collect::<Vec<_>>(), [1]);
+        assert_eq!(found.good[0].only_run(), RUN[1].parse().ok());
+        assert_eq!(found.broken.keys().map(ToString::to_string).collect::<Vec<_>>(), [RUN[0]]);
+        assert_eq!(found.unreadable.len(), 1);
+        let together = sorted(raw(&fields[1..]));
+        assert_eq!((together.good.len(), together.broken.len(), together.unreadable.len()), (0, 2, 1));
+    }
+
+    #[test]
+    fn a_garbled_header_may_be_about_any_run_that_came_along() {
+        let (one, other) = (header(0, 2), header(1, 2));
+        let found = sorted(raw(&[("apart", "1"), (&one, PAUSED), ("hello", "world"), (&other, PAUSED)]));
+        assert_eq!((found.good.len(), found.broken.len(), found.unreadable.len()), (0, 2, 1));
+        let (_, why) = &found.unreadable[0];
+        assert!(why.reason.contains("`hello` is not"), "{}", why.reason);
+        assert!(why.content.contains("hello world"), "{}", why.content);
+    }
+
+    #[test]
+    fn a_change_of_several_entries_is_one() {
+        let (one, other) = (header(0, 2), header(1, 2));
+        let mut entries = raw(&[("more", "1"), (&one, PAUSED)]);
+        assert!(read(entries.clone(), false).is_empty(), "its end is still to be read");
+        assert_eq!(sorted(entries.clone()).unreadable.len(), 1, "nothing is behind it");
+        entries.extend(raw(&[(&other, PAUSED)]));
+        let found = sorted(entries.clone());
+        assert_eq!((found.good.len(), found.good[0].incarnations.len()), (1, 2));
+        entries[1].1[0].1 = b"{".to_vec();
+        let found = sorted(entries);
+        assert_eq!((found.good.len(), found.broken.len()), (0, 2), "all of it or nothing");
+    }
+
+    #[test]
+    fn what_comes_after_something_lost_is_lost() {
+        let (one, next, last) = (header(0, 2), header(0, 3), header(0, 4));
+        let entries = [raw(&[(&one, PAUSED)]), raw(&[(&next, "{")]), raw(&[(&last, PAUSED)])].concat();
+        let found = sorted(entries);
+        assert_eq!(found.good.iter().map(|entry| entry.events[0].seq).collect::<Vec<_>>(), [2]);
+        assert_eq!((found.broken.len(), found.unreadable.len()), (1, 1));
+    }
+
+    #[test]
+    fn an_empty_entry_is_no_reason_to_stop() {
+        assert_eq!(sorted(raw(&[("apart", "1")])).good.len(), 1);
+    }
+}

@@ -1,0 +1,190 @@
+//! Everything but plain steps: read what a command touches, let the core decide, write what it decided.
+//!
+//! Nothing is locked meanwhile. The write says what it was decided on, and is refused if that has changed; then
+//! all of it is done again. So the rules live in the core alone, and a command on the slow path costs two round trips.
+
+mod cancels;
+mod children;
+mod commit;
+mod load;
+mod lock;
+mod plan;
+mod ready;
+mod together;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use switchyard_core::in_flight::InFlight;
+use switchyard_core::ir::Ir;
+use switchyard_core::run::{Event, Run, WaitFor, Waiting, Wanted};
+use switchyard_core::{Hash, OperationId, RunId, Timestamp};
+use switchyard_store::StoreError;
+
+use crate::store::RedisStore;
+use load::Loaded;
+
+pub(crate) use children::Looks;
+pub(crate) use commit::Words;
+pub(crate) use together::Together;
+
+/// How often a decision is repeated because another process changed the same runs.
+const ATTEMPTS_MAX: u32 = 200;
+/// How many of those who wait for a concurrency key are read.
+const LINE_READ: usize = 16;
+
+/// What a decision is about, as far as it is known beforehand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadSet {
+    pub(crate) runs: BTreeSet<RunId>,
+    pub(crate) concurrency_keys: BTreeSet<Arc<str>>,
+    /// What is needed of the children of runs' nodes.
+    pub(crate) children: Looks,
+    /// Large runs that are locked for this, and under which name.
+    pub(crate) locked: BTreeMap<RunId, String>,
+    /// Of children that may be started, and of patches.
+    pub(crate) graphs: BTreeSet<Hash>,
+    /// Runs that are taken up from their histories, up to this seq: they replace what is behind that, or ended.
+    pub(crate) taken_up: HashMap<RunId, u64>,
+    /// The command that is to be carried out, unless it was before.
+    pub(crate) operation: Option<(RunId, OperationId)>,
+    /// Its acceptance is in the archive already.
+    pub(crate) archived: Option<RunId>,
+    /// None of the runs was there at this moment, and no gate is concerned: that is not looked up once more before the
+    /// first attempt, which is refused if it does not hold any longer.
+    pub(crate) absent_at: Option<Timestamp>,
+    /// Written with the decision if it changes anything.
+    pub(crate) with: Vec<Words>,
+    /// Hash, field and value that must be so, or nothing is written at all.
+    pub(crate) given: Vec<[String; 3]>,
+    /// Stream entries of nodes that are claimed by name.
+    pub(crate) entries: BTreeMap<Arc<str>, String>,
+    /// Why the runs are looked at, if it is because of moments.
+    pub(crate) due: Option<Due>,
+}
+
+/// Members of a sorted set of moments that were found due. They go away with the decision, also where their run is
+/// gone, unless their run turns out to have put them off meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) struct Due {
+    pub(crate) key: String,
+    pub(crate) members: Vec<String>,
+}
+
+impl ReadSet {
+    pub(crate) fn run(run: RunId) -> Self {
+        Self { runs: [run].into(), ..Self::default() }
+    }
+
+    /// What a decision turned out to need. A parent is needed because children of it end: how those stand with it is
+    /// needed, too.
+    fn extend(&mut self, loaded: &Loaded, missing: Vec<RunId>, lacking: Vec<(RunId, Arc<str>, Wanted)>) {
+        self.runs.extend(&missing);
+        let links = loaded.runs.values().filter_map(|stored| stored.stored_run.run.accepted.parent.as_ref());
+        let links: Vec<_> = links.filter(|link| missing.contains(&link.run)).cloned().collect();
+        for link in links {
+            self.look_for(link.run, link.node, Wanted::End(link.index));
+        }
+        for (run, node, wanted) in lacking {
+            self.look_for(run, node, wanted);
+        }
+    }
+}
+
+impl RedisStore {
+    /// Lets the core decide on what is stored, and stores that.
+    pub(crate) async fn decide<R>(
+        &self,
+        mut read_set: ReadSet,
+        decide: impl Fn(&mut InFlight, Timestamp, &mut Vec<Event>) -> R + Send + Sync,
+    ) -> Result<R, StoreError>
+    where
+        R: Send,
+    {
+        let answer = self.decide_locking(&mut read_set, decide).await;
+        for (run, owner) in &read_set.locked {
+            self.unlock_run(*run, owner).await;
+        }
+        answer
+    }
+
+    async fn decide_locking<R>(
+        &self,
+        read_set: &mut ReadSet,
+        decide: impl Fn(&mut InFlight, Timestamp, &mut Vec<Event>) -> R + Send + Sync,
+    ) -> Result<R, StoreError>
+    where
+        R: Send,
+    {
+        let mut line_read = LINE_READ;
+        let mut turn = None;
+        let mut conflicts = 0;
+        while conflicts < ATTEMPTS_MAX {
+            let loaded = match read_set.absent_at.take() {
+                Some(now) => Some(Loaded { now, ..Loaded::default() }),
+                None => self.load(read_set, line_read).await?,
+            };
+            let Some(loaded) = loaded else {
+                conflicts += 1;
+                continue;
+            };
+            let graphs = self.graphs_for(read_set, &loaded).await?;
+            let mut in_flight = loaded.load(read_set, self.limits, &graphs);
+            let mut events = Vec::new();
+            let answer = decide(&mut in_flight, loaded.now, &mut events);
+            let missing = in_flight.missing();
+            let lacking: Vec<_> = in_flight.lacking().cloned().collect();
+            if !missing.is_empty() || !lacking.is_empty() {
+                read_set.extend(&loaded, missing, lacking);
+                continue;
+            }
+            if loaded.read_too_little(&in_flight) {
+                line_read *= 16;
+                continue;
+            }
+            let plan = plan::plan(&self.keys, read_set, &loaded, in_flight.give_back(), &events, &graphs)?;
+            if self.commit(plan).await? {
+                return Ok(answer);
+            }
+            self.still(&read_set.given).await?;
+            // Those of this process who want the same runs take turns from here on.
+            conflicts += 1;
+            if turn.is_none() {
+                turn = Some(self.turns.lock().await);
+            }
+        }
+        drop(turn);
+        Err(StoreError::unavailable("what is to be changed is changed by others all the time; try again"))
+    }
+
+    /// Refuses what was only to be done under conditions that do not hold any more.
+    async fn still(&self, given: &[[String; 3]]) -> Result<(), StoreError> {
+        for [key, field, value] in given {
+            let found: Option<String> = self.client.query(redis::cmd("HGET").arg(key).arg(field)).await?;
+            if found.as_ref() != Some(value) {
+                return Err(StoreError::unavailable("somebody else has taken this over"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The graphs of everything that may be started.
+    async fn graphs_for(&self, read_set: &ReadSet, loaded: &Loaded) -> Result<Vec<Arc<Ir>>, StoreError> {
+        let waiting = loaded.runs.values().flat_map(|stored| planned(&stored.stored_run.run));
+        let wanted: BTreeSet<Hash> = waiting.chain(read_set.graphs.iter().copied()).collect();
+        let mut found = Vec::with_capacity(wanted.len());
+        for definition in wanted {
+            found.extend(self.graphs.find(definition).await?.map(|graph| graph.ir.clone()));
+        }
+        Ok(found)
+    }
+}
+
+/// Graphs of children that are still to be started.
+pub(crate) fn planned(run: &Run) -> impl Iterator<Item = Hash> {
+    run.nodes.iter().filter_map(|node| match node.wait.as_deref() {
+        Some(Waiting::Children(children)) => Some(children.definition),
+        Some(Waiting::For(WaitFor::Children(plan))) => Some(plan.definition),
+        _ => None,
+    })
+}

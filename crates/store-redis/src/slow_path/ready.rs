@@ -1,0 +1,45 @@
+//! Tokens of a run that became ready together: more than a script should queue in one call are put on a list by the
+//! commit, and from there on their streams a batch at a time.
+
+use switchyard_core::in_flight::QueuedToken;
+use switchyard_store::StoreError;
+
+use crate::scripts;
+use crate::store::RedisStore;
+
+/// Tokens that one call queues.
+pub(super) const TOKENS_AT_ONCE: usize = 500;
+
+/// The member of `wf.ready` for a list of tokens.
+pub(super) fn member(token: &QueuedToken, number: u64) -> String {
+    format!("{} {} {number:016x}", token.run, token.generation)
+}
+
+impl RedisStore {
+    /// Queues the tokens of these lists. Should that fail, [`Self::queue_left`] goes on.
+    pub(super) async fn queue_all(&self, members: &[String]) {
+        for member in members {
+            if let Err(error) = self.queue_list(member).await {
+                tracing::warn!(%error, "tokens that are ready are queued later");
+                return;
+            }
+        }
+    }
+
+    /// Queues what processes have left that died after their commit.
+    pub(crate) async fn queue_left(&self) -> Result<(), StoreError> {
+        let members: Vec<String> =
+            self.client.query(redis::cmd("ZRANGE").arg(self.keys.ready()).arg(0).arg(-1)).await?;
+        for member in &members {
+            self.queue_list(member).await?;
+        }
+        Ok(())
+    }
+
+    async fn queue_list(&self, member: &str) -> Result<(), StoreError> {
+        let keys = [self.keys.ready_list(member), self.keys.ready(), self.keys.queued(), self.keys.wake()];
+        let args = [self.keys.begin(), member, &TOKENS_AT_ONCE.to_string()];
+        while self.client.run::<u64>(&scripts::QUEUE_READY, &keys, &args).await? > 0 {}
+        Ok(())
+    }
+}
