@@ -9,7 +9,7 @@
 
 Redis and Postgres are started here, in temporary folders: Redis with an AOF that is synced every second and, as a row of
 its own, with every write; Postgres and SQLite as they come, which is synced with every write. In each round the savers do
-the same thing one right after the other, in another order each time, so that whatever else the machine does hits all of
+the same thing one right after the other, in another order each time, so that other load on the machine hits all of
 them. The figures are medians of rounds after the first. What is compared are the figures of one round: a ratio is the median
 of the ratios of all rounds, and the least and the greatest of them stand beside it. The savers need a processor besides that of
 the server, so a machine that is busy with something else says nothing: how idle it was between measurements is shown, too.
@@ -253,7 +253,7 @@ async def measure(rounds: int, only: set[str]) -> tuple[Rounds, list[float]]:
                             figure = pairs_sync(sync)
                         else:
                             figure = await (pairs_async(native) if kind == "async" else graphs(native))
-                        # The first round is for whatever is slow once.
+                        # The first round warms up.
                         if round:
                             figures[name][kind].append(figure)
                         print(".", end="", file=sys.stderr, flush=True)

@@ -46,7 +46,7 @@ def work(connection, about):
     answer = connection.blpop(["task:{run_id}:{node_id}:{entry_id}".format(**about)], timeout=30)
     task = json.loads(answer[1]) if answer else {"status": "gone"}
     if task["status"] != "claimed":
-        return  # skipped, done by somebody else, or its run has ended
+        return  # skipped, done by another worker, or its run has ended
     about["claim"] = task["claim"]
     try:
         output = FUNCTIONS[task["function"]](**task["input"])

@@ -9,7 +9,7 @@
       "input": {"name": "Ada"}}'
 
 A handler is a function from input to output. It can be called twice for the same attempt (the worker may die
-after the effect and before anybody knew of it): pass `task["idempotency_key"]` on to whoever must not see an effect
+after the effect and before its result was recorded): pass `task["idempotency_key"]` on to the system that must not see an effect
 twice. While it runs, heartbeats keep the task; a worker that goes silent loses it to another.
 """
 
@@ -64,7 +64,7 @@ def keep(task, done):
             post("/v1/tasks/heartbeat", about(task, lease=f"{LEASE_SECONDS}s"))
         except urllib.error.HTTPError as error:
             if error.code == 409:
-                return  # Taken back: whatever comes of it will not count.
+                return  # Taken back: its result will not count.
         except OSError:
             pass  # The server may be back before the lease has run out.
 
@@ -79,7 +79,7 @@ def call(task):
         return "complete", about(task, output=handler(task))
     except Permanent as error:
         return "fail", about(task, error={"code": "refused", "message": str(error), "retryable": False})
-    except Exception as error:  # Whatever a handler raises fails its node, not the worker.
+    except Exception as error:  # An exception of a handler fails its node, not the worker.
         return "fail", about(task, error={"code": type(error).__name__, "message": str(error)})
 
 

@@ -59,7 +59,7 @@ pub(crate) struct Wants {
     pub(crate) watch: bool,
 }
 
-/// What comes of a departure.
+/// The result of sending queued calls.
 pub(crate) struct Departed {
     /// Whether the loop should tell when there is room, if that has changed.
     pub(crate) is_full: Option<bool>,

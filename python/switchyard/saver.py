@@ -285,7 +285,7 @@ class RedisSaver(BaseCheckpointSaver[str]):
     # Time to live
 
     def set_ttl(self, thread_id: str, ttl: float | timedelta | None) -> bool:
-        """Gives a thread a TTL of its own, whatever savers say: from now on, and again from each write on.
+        """Gives a thread a TTL of its own, which wins over the savers' setting: from now on, and again from each write on.
 
         None is for ever. Returns whether there is such a thread.
         """

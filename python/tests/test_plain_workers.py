@@ -1,4 +1,4 @@
-"""redis-py alone serves nodes of the real program: streams in, signals out, whoever dies on the way."""
+"""redis-py alone serves nodes of the real program: streams in, signals out, through crashes of every part."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def test_a_reader_that_dies(server: Server) -> None:
 
 
 def test_a_worker_that_takes_too_long_has_failed(server: Server) -> None:
-    """The limit counts from `started`, whatever the worker says after that."""
+    """The limit counts from `started`; later heartbeats do not extend it."""
     work = {"type": "function", "function": "slow", "timeout": "2s"}
     run = server.submit({"name": "slow", "nodes": {"work": work}})
     entry, _ = server.read("reader")

@@ -1,4 +1,4 @@
-//! What waits for workers, and what nobody could do.
+//! Queues and dead letters.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub struct DeadLetterView {
     /// Where its tasks lay.
     pub queue: Option<Arc<str>>,
     pub priority: Option<Arc<str>>,
-    /// Every time that somebody was handed it, in order.
+    /// Every delivery, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliveries: Option<Vec<Delivery>>,
 }

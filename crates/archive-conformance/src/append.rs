@@ -51,7 +51,7 @@ async fn pages_follow_each_other<B: Backend>(backend: &B) {
     assert_eq!(seqs(8, 4).await, [9, 10]);
     assert_eq!(seqs(10, 4).await, [0; 0]);
     assert_eq!(seqs(u64::MAX, usize::MAX).await, [0; 0]);
-    assert_eq!(archive.events(run_id(1), 0, 10).await.unwrap(), [], "a run that nobody knows");
+    assert_eq!(archive.events(run_id(1), 0, 10).await.unwrap(), [], "an unknown run");
 }
 
 async fn the_order_is_that_of_the_calls<B: Backend>(backend: &B) {

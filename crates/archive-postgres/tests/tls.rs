@@ -47,7 +47,7 @@ async fn sslmode_says_how_much_is_checked() {
 
 async fn check(url: &str, expected: Result<(), &str>) {
     let target: Target = url.parse().expect("a URL");
-    assert_eq!(probe(&target).await, None, "{url}: somebody is there");
+    assert_eq!(probe(&target).await, None, "{url}: the server answers");
     match (works(url).await, expected) {
         (Ok(()), Ok(())) => {}
         (Err(error), Err(part)) => assert!(error.contains(part), "{url}: {error}"),

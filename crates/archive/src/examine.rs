@@ -13,7 +13,7 @@ use crate::sqlite::check::TIME_MAX;
 use crate::{Notice, private, sqlite};
 
 const DAMAGED: &str = "`switchyard doctor --deep` names the runs, `switchyard doctor --salvage NEWDIR` keeps what is whole; \
-                       or restore the folder from a backup, and keep this one for whoever looks into it";
+                       or restore the folder from a backup, and keep this one for the analysis";
 
 /// Less than this is worth a word; less than that, and the next checkpoint may fail.
 const SPACE: u64 = 1 << 30;
@@ -48,7 +48,7 @@ fn rights(path: &Path) -> Check {
 
 fn lock(path: &Path) -> Check {
     let Ok(mut file) = File::open(path.join(folder::LOCK_FILE)) else {
-        return Check::ok("folder lock", "nobody has worked here yet");
+        return Check::ok("folder lock", "no process has worked here yet");
     };
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Check::ok("folder lock", "free"),
@@ -126,6 +126,6 @@ fn sync(path: &Path) -> Check {
                 Check::ok("disk sync", found)
             }
         }
-        Err(error) => Check::failed("disk sync", error, "whoever works here must be able to write here"),
+        Err(error) => Check::failed("disk sync", error, "the process needs write access to this folder"),
     }
 }

@@ -1,4 +1,4 @@
-//! The data folder: `lock`, `id`, `switchyard.db` (with its `-wal`, `-shm` and `.clean`), `cas/`. Nobody but its owner may
+//! The data folder: `lock`, `id`, `switchyard.db` (with its `-wal`, `-shm` and `.clean`), `cas/`. Only its owner may
 //! read it.
 
 use std::fs::{self, File};
@@ -34,7 +34,7 @@ impl DataFolder {
         Self::open_telling(path, Notice::default())
     }
 
-    /// The same, with somebody who hears what takes long and what is not as it should be.
+    /// The same, with a listener for progress and warnings.
     pub fn open_telling(path: impl Into<PathBuf>, notice: Notice) -> Result<Self, StoreError> {
         let path = path.into();
         private::create_folder(&path).map_err(|e| cannot_use(&path, &plain(&path, &e)))?;
@@ -122,7 +122,7 @@ impl FolderLock {
     fn take(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(LOCK_FILE);
         let mut file = private::open(&path).map_err(|e| cannot_use(folder, &plain(&path, &e)))?;
-        // Whoever works here writes its pid right after it has the lock; whoever only looks has it for a moment.
+        // A process that works here writes its pid right after it has the lock; a reader has the lock for a moment.
         const TRIES: u32 = 200;
         let mut owner = None;
         for _ in 0..TRIES {

@@ -64,7 +64,7 @@ fn restrict(path: &Path, mode: u32, notice: &Notice) {
     }
 }
 
-/// Whether anybody but the owner has any right.
+/// Whether others than the owner have any right.
 pub(crate) fn is_open(path: &Path) -> bool {
     fs::symlink_metadata(path)
         .is_ok_and(|about| !about.is_symlink() && about.permissions().mode() & 0o077 != 0)

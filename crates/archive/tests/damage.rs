@@ -46,7 +46,7 @@ impl Killed {
         drop(archive);
         let archive = DataFolder::open(dir.path()).unwrap().archive().unwrap();
         write_runs(&archive, IN_FILE..IN_FILE + IN_LOG, &mut acknowledged).await;
-        // Nobody writes now. The files are what another process would find if this one were killed.
+        // There is no writer now. The files are what another process would find if this one were killed.
         let files =
             [DB, LOG, INDEX, "id"].map(|name| (name.to_owned(), fs::read(dir.path().join(name)).unwrap()));
         Self { files: files.into(), acknowledged }
@@ -225,7 +225,7 @@ async fn a_log_that_is_bad_in_its_middle_is_refused_with_the_runs_that_it_would_
     assert!(text.contains("switchyard.db-wal: frame 1 of "), "{text}");
     assert!(text.ends_with(&format!("what cannot be read has events of {IN_LOG} runs")), "{text}");
     let looking = DataFolder::peek(dir.path()).unwrap_err();
-    assert_eq!(looking, refused, "whoever only looks is told as well");
+    assert_eq!(looking, refused, "a reader is told as well");
     assert_eq!(contents(dir.path())[std::ffi::OsStr::new(LOG)], fs::read(dir.path().join(LOG)).unwrap());
 }
 

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Where what comes in goes to.
+/// The server that connections are forwarded to.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     Port(u16),

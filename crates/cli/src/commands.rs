@@ -75,7 +75,7 @@ fn tell_status(at: RunAt, json: bool, place: &dyn Target) -> Result<(), Failure>
     Ok(())
 }
 
-/// A folder in which nobody works stands still.
+/// In a folder without a working process nothing moves.
 fn tell_carry_on(run: RunId, place: &dyn Target) {
     if !place.is_worked_at() {
         let resume = place.command(&format!("run --resume {run}"));

@@ -211,7 +211,7 @@ impl From<Problem> for Failure {
             ("unknown_run", _) => failure.hint(UNKNOWN_RUN),
             ("no_key" | "wrong_key", _) => failure
                 .hint("give the key in SWITCHYARD_API_KEY, or as `api_key` in the settings file")
-                .hint("--server none works in the data folder, whoever serves"),
+                .hint("--server none works in the data folder, even if a server answers"),
             // They speak of requests, not of commands.
             ("unknown_workflow", _) | (_, None) => failure,
             (_, Some(hint)) => failure.hint(hint),

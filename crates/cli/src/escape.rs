@@ -1,4 +1,4 @@
-//! Control characters made visible. A terminal obeys them, whoever wrote them: they move the cursor, rewrite what was
+//! Control characters made visible. A terminal obeys them: they move the cursor, rewrite what was
 //! shown, set the title, or turn the direction of the text.
 
 use std::borrow::Cow;

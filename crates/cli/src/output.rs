@@ -1,7 +1,7 @@
 //! The two ways out: data on stdout, everything else on stderr. Nothing else prints.
 //!
 //! Names, errors, outputs and comments are written by users, and a terminal obeys what it is sent. Text for people is
-//! therefore escaped here (`escape`), whoever wrote it. JSON is exact where a program reads it. On a terminal the
+//! therefore escaped here (`escape`). JSON is exact where a program reads it. On a terminal the
 //! characters that JSON allows and terminals obey are written as `\u` escapes, which is the same document.
 
 use std::io::{self, IsTerminal, Write};

@@ -35,7 +35,7 @@ pub(crate) async fn serve_until_stopped(
     tell_where(address, keys, settings);
 
     let stop = CancellationToken::new();
-    let access = if no_auth { Access::Anybody } else { Access::UntilKeysExist };
+    let access = if no_auth { Access::Everyone } else { Access::UntilKeysExist };
     let state = ServerState::new(stores.engine().clone(), stores.services().clone())
         .with_access(access)
         .with_limits(limits(settings))

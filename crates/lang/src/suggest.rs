@@ -1,6 +1,6 @@
 //! "did you mean": the nearest known word, if one is near enough to be a slip.
 
-/// Longer words are nobody's slip: comparing them takes quadratic time.
+/// Longer words are no typing errors, and comparing them takes quadratic time.
 const WORD_BYTES_MAX: usize = 64;
 
 /// The candidate that `word` most likely stands for.

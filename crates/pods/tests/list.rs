@@ -38,7 +38,7 @@ async fn pods(
     let (items, more) = match query.get("continue").map(String::as_str) {
         None => (json!([pod("w-1", "Running"), pod("w-2", "Failed")]), "next"),
         Some("next") => (json!([pod("w-3", "Pending")]), ""),
-        Some(other) => panic!("nobody gave out {other}"),
+        Some(other) => panic!("{other} was never given out"),
     };
     let metadata = json!({"resourceVersion": "1", "continue": more});
     Json(json!({"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items})).into_response()

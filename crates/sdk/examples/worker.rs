@@ -27,7 +27,7 @@ async fn count(input: Count, cx: Context) -> Result<u32, HandlerError> {
     let mut counted: u32 = cx.checkpoint()?.unwrap_or(0);
     while counted < input.to {
         if cx.is_cancelled() {
-            return Err(HandlerError::retryable("stopped", "nobody waits for it any more"));
+            return Err(HandlerError::retryable("stopped", "its result is no longer wanted"));
         }
         tokio::time::sleep(Duration::from_millis(input.pause_ms)).await;
         counted += 1;

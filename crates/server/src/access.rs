@@ -21,7 +21,7 @@ pub enum Access {
     /// Holders of API keys. A server that other machines can reach is never set to anything else.
     Keys,
     /// Every client.
-    Anybody,
+    Everyone,
 }
 
 /// What supervisors and tools ask before they have a key. They tell nothing about runs.
@@ -56,7 +56,7 @@ pub(crate) async fn enter(state: &ServerState, request: &mut Request) -> Result<
     let keys = state.engine.keys();
     let wanted = match state.access {
         Access::Keys => true,
-        Access::Anybody => false,
+        Access::Everyone => false,
         Access::UntilKeysExist => keys.any().await?,
     };
     if !wanted {

@@ -88,7 +88,7 @@ impl Loaded {
             .map(|(setting, (value, origin))| (setting, value.as_deref(), origin))
     }
 
-    /// Whether nobody has set the setting with this key.
+    /// Whether the setting with this key has its default.
     pub fn is_default(&self, key: &str) -> bool {
         self.iter().any(|(setting, _, origin)| setting.key == key && *origin == Origin::Default)
     }

@@ -9,7 +9,7 @@ pub const CONFIG_FILE: &str = "switchyard.toml";
 /// Ours by their prefix.
 pub(crate) const PREFIX: &str = "SWITCHYARD_";
 
-/// Others of ours, and what they are for. One that somebody else sets is left alone.
+/// Others of ours, and what they are for. Variables of other programs are left alone.
 pub(crate) const OTHERS: &[(&str, &str)] = &[
     (CONFIG_ENV, "the settings file (`--config FILE` wins)"),
     ("NO_COLOR", "not empty: no colours on the terminal"),
@@ -22,7 +22,7 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
         "SWITCHYARD_PROCESS_TOKEN",
         "set for the program of a `command` node: marks it and what it starts, so that all of it ends with the attempt",
     ),
-    ("AWS_…", "whatever clients of AWS read: for payloads in S3 (`cas.url`)"),
+    ("AWS_…", "the variables of AWS clients: for payloads in S3 (`cas.url`)"),
     (
         "TRACEPARENT",
         "set for the program of a `command` node, with `TRACESTATE`: the trace that it belongs to",

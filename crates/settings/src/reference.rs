@@ -14,7 +14,7 @@ A setting comes from its default, from the settings file, from the environment, 
 ";
 
 const NOT_SET: &str = "\
-Workers of queues in Redis often know these as well. Nothing is set by them, and nobody is warned about them.";
+Workers of queues in Redis often know these as well. Switchyard ignores them without a warning.";
 
 /// `docs/reference/settings.md`
 pub fn reference() -> String {

@@ -113,7 +113,7 @@ settings! {
     /// Where large payloads are kept, if Redis is used: `postgres` (with the history), `s3://bucket/prefix`, or
     /// `file:///folder` on a disk that every process sees. If not given, with the history.
     ///
-    /// S3, and whatever speaks its language, is told the rest by the variables that every client of AWS reads:
+    /// For S3 and compatible stores, the variables of AWS clients hold the rest:
     /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`, and those of
     /// roles (`AWS_ROLE_ARN`, `AWS_WEB_IDENTITY_TOKEN_FILE`). All processes have to be told the same place.
     cas: Option<String> = {
@@ -381,7 +381,7 @@ settings! {
     };
 
     /// The labels of the pods that workers run in, such as `app=switchyard-worker`. A worker whose pod is there is no
-    /// ghost, whatever else is known about it; if Kubernetes does not answer, nobody is.
+    /// ghost, in any case; if Kubernetes does not answer, no consumer is.
     ///
     /// The name of a worker must be that of its pod (`WORKER_POD_NAME`). Kubernetes is found as programs in pods find it,
     /// or by `KUBECONFIG`; the account needs to `list` `pods`.

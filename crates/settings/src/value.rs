@@ -301,7 +301,7 @@ impl Value for LogFormat {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerUrl(String);
 
-/// For whoever wants none.
+/// The value that means none.
 const NO_SERVER: &str = "none";
 
 impl ServerUrl {

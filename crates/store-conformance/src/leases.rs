@@ -154,7 +154,7 @@ async fn an_attempt_that_took_too_long_is_retried_by_the_nodes_policy(fixture: &
     failed_with(fixture, run, "timeout").await;
 }
 
-/// Whoever held it is gone with the store; its successor has a whole attempt.
+/// The worker is gone with the store; the next one has a whole attempt.
 async fn a_limit_counts_anew_after_a_restart(fixture: &Fixture) {
     let sketch = limited(LIMIT, 1);
     let run = fixture.start(&sketch).await;

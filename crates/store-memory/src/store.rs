@@ -96,7 +96,7 @@ impl MemoryStore {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        // What comes now is not tried, whatever is unknown about the write that failed.
+        // Later writes are refused, even if the outcome of the failed one is unknown.
         self.failed.get().map_or(Ok(()), |error| Err(error.clone().not_applied()))
     }
 

@@ -77,7 +77,7 @@ impl RedisFailure {
             Self::Unsafe => "takes no writes until it can keep them safely",
             Self::Login => "does not accept the user or password",
             Self::Forbidden => "does not let its user do that (docs/operating/redis.md lists the rights)",
-            Self::Busy => "is busy with somebody's script",
+            Self::Busy => "is busy with another client's script",
             Self::Other => "refused",
         }
     }

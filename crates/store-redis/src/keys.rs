@@ -59,7 +59,7 @@ impl Keys {
         self.name(&format!("children:{run}:{node}"))
     }
 
-    /// Whatever it will be: a large key that the next commit puts in place.
+    /// A large key under its temporary name, until the next commit renames it.
     pub(crate) fn staged(&self, key: &str, number: u64) -> String {
         format!("{key}:staged:{number:016x}")
     }

@@ -92,7 +92,7 @@ pub struct RedisStore {
     pub(crate) reported_under: AtomicU64,
     /// A change that a caller waits for: it is shipped at once.
     pub(crate) urgent: Notify,
-    /// Whether this process ships what comes, and not only when it is asked to.
+    /// Whether this process has the duty to ship the outbox, and does not only ship on request.
     pub(crate) on_duty: AtomicBool,
     pub(crate) observe: Observe,
     pub(crate) name: String,

@@ -285,7 +285,7 @@ async fn a_worker_whose_pod_is_there_is_no_ghost() {
     };
     let error = monitor(Err("no answer from there".to_owned())).clean_up().await.expect_err("no pods");
     assert!(error.to_string().contains("no answer from there"), "{error}");
-    assert_eq!(fixture.members().await.len(), 2, "without an answer nobody is gone");
+    assert_eq!(fixture.members().await.len(), 2, "without an answer no member is gone");
     let there = Ok(["pod-1".to_owned()].into());
     let Pass::Made(done) = monitor(there).clean_up().await.expect("a pass") else { panic!("not now") };
     assert_eq!(done.ghosts.iter().map(|ghost| &*ghost.consumer.name).collect::<Vec<_>>(), ["pod-2"]);

@@ -96,7 +96,7 @@ async fn tls_with_an_authority_of_ones_own() {
     let with_ca = format!("{url}?ssl_ca_certs={}", shown(&certificates.ca()));
     works(&with_ca, "").await.expect("it works");
     works(&with_ca.replace("localhost", "127.0.0.1"), "again:").await.expect("it works");
-    let error = works(&url, "").await.expect_err("nobody knows that authority").to_string();
+    let error = works(&url, "").await.expect_err("the authority is unknown").to_string();
     assert!(error.contains("does not answer") && error.to_lowercase().contains("certificate"), "{error}");
     let strangers = Certificates::make();
     let other = format!("{url}?ssl_ca_certs={}", shown(&strangers.ca()));
@@ -150,6 +150,6 @@ async fn a_user_needs_no_more_rights_than_the_page_lists() {
     command.query_async::<()>(&mut operator).await.expect("a user");
     let url = format!("{}?user=switchyard&pass=secret", server.url());
     works(&url, "yard:").await.expect("it works");
-    let error = works(&url, "other:").await.expect_err("those keys are somebody else's").to_string();
+    let error = works(&url, "other:").await.expect_err("those keys belong to another prefix").to_string();
     assert!(error.contains("does not let its user do that"), "{error}");
 }

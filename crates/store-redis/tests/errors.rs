@@ -168,7 +168,7 @@ async fn a_server_that_is_busy_with_a_script() {
     });
     // Until the script has begun, calls are answered.
     while world.store.ready().await.is_ok() {}
-    world.assert_refused("is busy with somebody's script", "busy").await;
+    world.assert_refused("is busy with another client's script", "busy").await;
     world.order("SCRIPT KILL").await;
     endless.await.expect("it ended").expect_err("it was killed");
     world.assert_goes_on().await;

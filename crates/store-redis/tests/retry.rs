@@ -79,7 +79,7 @@ impl Fixture {
 
     /// Waits until a caller sleeps, and lets that time pass.
     async fn let_pass(&mut self) -> Duration {
-        let length = self.asleep.recv().await.expect("somebody waits");
+        let length = self.asleep.recv().await.expect("a caller waits");
         self.clock.advance(length);
         length
     }
@@ -103,7 +103,7 @@ async fn redis_that_comes_back_in_time_is_not_noticed() {
     let mut fixture = Fixture::open().await;
     fixture.redis.stop();
     let submitted = fixture.submit();
-    let first = fixture.asleep.recv().await.expect("somebody waits");
+    let first = fixture.asleep.recv().await.expect("a caller waits");
     assert_eq!(first, Duration::from_millis(500));
     fixture.redis.start_again();
     fixture.clock.advance(first);

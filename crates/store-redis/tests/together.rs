@@ -158,7 +158,7 @@ async fn several_processes_share_the_work() {
     }
     stop.cancel();
     while let Some(done) = working.join_next().await {
-        done.expect("nobody fell over");
+        done.expect("no task panicked");
     }
     for serial in 0..RUNS {
         let children = (0..CHILDREN).map(|i| run_id(1_000_000 + serial * 100 + i));

@@ -1,4 +1,4 @@
-//! The checksum that an archive keeps with every event, so that damage is noticed by whoever reads it.
+//! The checksum that an archive keeps with every event, so that a reader notices damage.
 
 use switchyard_core::{RunId, Timestamp};
 

@@ -15,7 +15,7 @@ pub trait Clock: Send + Sync + std::fmt::Debug + 'static {
     /// Returns once `now() >= until`.
     async fn sleep_until(&self, until: Timestamp);
 
-    /// Returns after `length`, whatever the clock is set to meanwhile. For what is repeated or tried again: a clock that
+    /// Returns after `length`, even if the clock is set meanwhile. For what is repeated or tried again: a clock that
     /// is set back must not stop it.
     async fn sleep(&self, length: Duration);
 }

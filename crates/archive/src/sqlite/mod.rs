@@ -162,7 +162,7 @@ enum Access<'a> {
     Write(&'a Options),
 }
 
-/// Refuses a file whose log is damaged. For those who read a file that nobody writes to.
+/// Refuses a file whose log is damaged. For readers of a file without a writer.
 pub(crate) fn check_log(path: &Path) -> Result<(), StoreError> {
     check::log(path)
 }

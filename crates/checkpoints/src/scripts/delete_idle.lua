@@ -1,4 +1,4 @@
--- Deletes a thread, unless somebody has written to it since.
+-- Deletes a thread, unless it was written to since.
 -- ARGV 1 a moment in ms, by the server's clock
 -- Returns 1 if it was deleted. Errors: SWFORMAT n
 local _, is_there, refused = open()

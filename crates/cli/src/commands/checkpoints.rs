@@ -44,7 +44,7 @@ struct Which {
     #[arg(long = "thread", value_name = "ID")]
     threads: Vec<String>,
 
-    /// Only threads that nobody has written to for so long, such as 12h or 30d
+    /// Only threads that were not written to for so long, such as 12h or 30d
     #[arg(long, value_name = "DURATION")]
     older_than: Option<HumanDuration>,
 }
@@ -106,7 +106,7 @@ fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Bytes with no more digits than anybody reads.
+/// Bytes, rounded for people.
 fn size(bytes: u64) -> String {
     match bytes {
         0..10_240 => format!("{bytes} B"),

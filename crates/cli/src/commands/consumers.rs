@@ -17,7 +17,7 @@ use crate::stores;
 /// List who reads tasks from Redis: what each has pending, and who is alive
 ///
 /// A consumer is `alive` if its worker says so, or has a pod (kubernetes.pod_selector). One that has neither, and has read
-/// nothing for consumers.idle_min, is a `ghost`. About anybody else nothing is known: plain workers, and those over
+/// nothing for consumers.idle_min, is a `ghost`. The status of other members is unknown: plain workers, and those over
 /// HTTP, do not report. LONG is what has been pending for longer than consumers.message_lock.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -75,7 +75,7 @@ async fn list(json: bool, settings: &Settings) -> Result<(), Failure> {
         return Ok(output::json(&listed)?);
     }
     if listed.consumers.is_empty() {
-        output::tell("nobody has read a task yet");
+        output::tell("no consumer has read a task yet");
         return Ok(());
     }
     show(&listed)?;

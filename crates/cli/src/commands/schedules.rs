@@ -68,7 +68,7 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_enum, default_value = "skip")]
     overlap: OverlapArg,
 
-    /// What to do about ticks that passed while nobody worked
+    /// What to do about ticks that passed while no server was running
     #[arg(long, value_enum, default_value = "last")]
     catch_up: CatchUpArg,
 

@@ -25,7 +25,7 @@ pub(crate) const NO_SERVER: &str = "none";
 /// What is at the server's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ServerProbe {
-    Nobody,
+    NoAnswer,
     /// A server that works on the folder that is set.
     SameFolder,
     /// A server that works on something else.
@@ -52,8 +52,8 @@ fn choose(server: u8, data: u8, seen: ServerProbe) -> Choice {
         ServerProbe::SameFolder => Choice::Server,
         _ if server < data => Choice::Folder,
         ServerProbe::Closed => Choice::NoServer,
-        ServerProbe::Nobody if named => Choice::NoServer,
-        ServerProbe::Nobody => Choice::Folder,
+        ServerProbe::NoAnswer if named => Choice::NoServer,
+        ServerProbe::NoAnswer => Choice::Folder,
         ServerProbe::Elsewhere if server > data => Choice::Server,
         ServerProbe::Elsewhere if named => Choice::Contradiction,
         ServerProbe::Elsewhere => Choice::ServerElsewhere,
@@ -72,7 +72,7 @@ pub(crate) async fn find(settings: &Settings) -> Result<Box<dyn Target>, Failure
         Ok(found) if found.store == switchyard_embedded::folder_id(&settings.data) => ServerProbe::SameFolder,
         Ok(_) => ServerProbe::Elsewhere,
         Err(switchyard_client::Error::Refused(_)) => ServerProbe::Closed,
-        Err(_) => ServerProbe::Nobody,
+        Err(_) => ServerProbe::NoAnswer,
     };
     let data = settings.data.display();
     match (choose(rank(settings, "server"), rank(settings, "data"), seen), found) {
@@ -122,7 +122,7 @@ mod tests {
             for data in 0..=3 {
                 assert_eq!(choose(server, data, ServerProbe::SameFolder), Choice::Server, "it is both");
                 let elsewhere = choose(server, data, ServerProbe::Elsewhere);
-                let nobody = choose(server, data, ServerProbe::Nobody);
+                let nobody = choose(server, data, ServerProbe::NoAnswer);
                 let expected = match (server, data) {
                     (0, 0) => (Choice::ServerElsewhere, Choice::Folder),
                     (server, data) if server < data => (Choice::Folder, Choice::Folder),

@@ -67,7 +67,7 @@ fn redis_is_examined_and_what_is_wrong_is_said() {
     {
         assert_eq!(health(&found, &format!("redis {name}")), "ok", "{found:#}");
     }
-    assert_eq!(health(&found, "redis group"), "warning", "nobody works");
+    assert_eq!(health(&found, "redis group"), "warning", "no worker");
     assert_eq!(query(&redis, &["DBSIZE"]), redis::Value::Int(0), "what it tried is gone");
 
     for config in [["maxmemory", "100mb"], ["maxmemory-policy", "allkeys-lru"], ["appendonly", "no"]] {
@@ -105,7 +105,7 @@ fn postgres_is_examined_and_what_is_wrong_is_said() {
     let doctor = ["doctor", "--json"];
     let (code, found) = examined(&doctor);
     assert_eq!((code, health(&found, "postgres")), (Some(0), "ok"), "{found:#}");
-    assert_eq!(health(&found, "postgres schema"), "warning", "nobody has made it");
+    assert_eq!(health(&found, "postgres schema"), "warning", "it does not exist");
     assert!(found.to_string().contains("there is no schema `switchyard`"), "{found:#}");
 
     assert!(sandbox.output(&["migrate", "--postgres", &postgres.url()]).status.success());

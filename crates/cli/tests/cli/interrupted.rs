@@ -58,7 +58,7 @@ fn a_supervisor_may_stop_it_as_well() {
     assert!(said.contains("hint: switchyard run --resume run_"), "{said}");
 }
 
-/// Each of the nodes would take hours without a budget, and all of them together take longer than anybody waits.
+/// Each of the nodes would take hours without a budget, and all of them together take days.
 #[test]
 fn a_process_that_evaluates_ends_when_it_is_told_to() {
     let mut text = "name: heavy\nnodes:\n  a0: {type: transform, value: 1}\n".to_owned();

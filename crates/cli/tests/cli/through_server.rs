@@ -152,7 +152,7 @@ fn a_key_lets_commands_in() {
     --- stderr
     error: this server wants an API key
     hint: give the key in SWITCHYARD_API_KEY, or as `api_key` in the settings file
-    hint: --server none works in the data folder, whoever serves
+    hint: --server none works in the data folder, even if a server answers
     "#);
     let mut with_key = sandbox.command(&hello);
     with_key.env("SWITCHYARD_API_KEY", &key);

@@ -80,7 +80,7 @@ async fn a_result_is_remembered_whichever_process_hears_of_it() {
     let again = fixture.submitted_with(&workflow, &json!({ "n": 21 })).await;
     let body = json!({ "worker": "w", "types": ["function"], "wait": "0s" });
     let view = loop {
-        // Whoever claims it finds its result, and has nothing to call.
+        // The next claim finds its result and has nothing to call.
         let claimed: Value = fixture.post_at(&one, "/v1/tasks/claim", &body).await.json().await.unwrap();
         assert_eq!(claimed["tasks"], json!([]));
         let view: Value = fixture.get(&format!("/v1/runs/{again}")).await.json().await.unwrap();

@@ -250,7 +250,7 @@ impl World {
         answer
     }
 
-    /// An operation that took effect changes nothing any more, whatever became of its run. With another command its id
+    /// An operation that took effect changes nothing any more, also after the end of its run. With another command its id
     /// is refused.
     fn repeat(&mut self, which: u8, changed: bool, out: &mut Vec<Event>) {
         if self.applied.is_empty() {

@@ -1,4 +1,4 @@
-//! A clock that somebody sets.
+//! A system clock that is set while runs are in flight.
 
 use std::sync::Arc;
 use std::time::Duration;

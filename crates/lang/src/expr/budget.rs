@@ -94,7 +94,7 @@ impl<'a> Budget<'a> {
         self
     }
 
-    /// The limit that was exceeded first, whatever the evaluation then came to.
+    /// The limit that was exceeded first, also if the evaluation went on.
     pub fn exceeded(&self) -> Option<Exceeded> {
         self.exceeded.get()
     }

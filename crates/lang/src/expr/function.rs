@@ -161,7 +161,7 @@ impl<'v> Evaluation<'_, 'v> {
         if call.is_member { self.member(call, arguments) } else { global(call, arguments) }
     }
 
-    /// The library tells nobody its member functions, but it calls them.
+    /// The library does not list its member functions, but it calls them.
     fn member<'b>(&'b self, call: &'b Call, arguments: Vec<CowVal<'b, 'v>>) -> Evaluated<'b, 'v> {
         let mut context: Context<'_, 'v> = Context::with_env(ENV.clone());
         for (at, argument) in arguments.into_iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Values while they are evaluated.
 //!
-//! What comes from the scope stays JSON for as long as it is only looked into: `input.orders[3].total` converts one
+//! A value of the scope stays JSON for as long as it is only looked into: `input.orders[3].total` converts one
 //! number and not the whole input.
 
 use std::cell::{Cell, OnceCell, RefCell};

@@ -149,7 +149,7 @@ pub(super) enum FoldBody {
         condition: Plan,
         step: Plan,
         result: Plan,
-        /// For `all` and `exists`: the boolean that decides, whatever errors other elements gave.
+        /// For `all` and `exists`: the boolean that decides, even if other elements gave errors.
         absorbing: Option<bool>,
     },
 }

@@ -122,7 +122,7 @@ impl<'v> Evaluation<'_, 'v> {
         Ok(Operand::owned(CelMap::from(map)))
     }
 
-    /// `||` and `&&`: an operand that decides does so whatever the other one failed with.
+    /// `||` and `&&`: an operand that decides does so even if the other one failed.
     fn logic<'b>(
         &'b self,
         absorbing: bool,

@@ -1,4 +1,4 @@
-//! What comes before and after the call of a node, wherever it is called: skipping, condition, cache, payloads.
+//! Before and after the call of a node, for every kind of worker: skipping, condition, cache, payloads.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `/v1/dead-letters`: what nobody could do, and waits for a person.
+//! `/v1/dead-letters`: tasks and signals that wait for a person.
 
 use axum::Json;
 use axum::extract::State;

@@ -143,7 +143,7 @@ fn stream_of(stream: Stream) -> Response {
 async fn next_chunk(mut stream: Stream) -> (Bytes, Option<Stream>) {
     let next = tokio::select! {
         next = tokio::time::timeout(stream.state.limits.heartbeat_every, stream.follow.next()) => next,
-        // The client comes back to whoever serves next, with the id of the last event it saw.
+        // The client reconnects to the next server, with the id of the last event it saw.
         () = stream.state.stop.cancelled() => return (Bytes::from_static(b": the server stops\n\n"), None),
     };
     match next {

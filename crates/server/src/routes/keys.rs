@@ -18,7 +18,7 @@ use crate::extract::{Body, Operation, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 
-/// A key that somebody wants.
+/// A key to create.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateBody {
@@ -66,14 +66,14 @@ pub(super) fn register(api: &mut Api) {
     let create = api
         .operation("keys", "createKey", "Make an API key")
         .description(
-            "As long as there is no key, anybody on the server's machine can make the first one; from then on every \
+            "As long as there is no key, every program on the server's machine can make the first one; from then on every \
              request needs a key. A repetition with the same `Idempotency-Key` answers the same key, without its text.",
         )
         .body(body, true)
         .answer(201, "The key", made);
     api.post("/v1/keys", create, create_key);
     let revoke = api
-        .operation("keys", "revokeKey", "Revoke an API key: it lets nobody in any more")
+        .operation("keys", "revokeKey", "Revoke an API key: requests with it are refused")
         .answer(200, "The key; it stays in the list", openapi::api_key())
         .problems([400, 404]);
     api.post("/v1/keys/{key}/revoke", revoke, revoke_key);

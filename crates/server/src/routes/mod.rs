@@ -55,7 +55,7 @@ pub fn router(state: ServerState) -> Router {
         .with_state(state)
 }
 
-/// What a process without an API answers. It tells nothing about single runs, so it asks nobody for a key.
+/// What a process without an API answers. It tells nothing about single runs, so it needs no key.
 pub(crate) fn health_router(state: ServerState) -> Router {
     let mut api = Api::new();
     health::register(&mut api);

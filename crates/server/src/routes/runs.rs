@@ -30,7 +30,7 @@ const KEY_BYTES_MAX: usize = 512;
 const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 200;
 
-/// A run that somebody wants.
+/// A run to start.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SubmitBody {
@@ -231,7 +231,7 @@ pub(super) async fn run_at(state: &ServerState, run: RunId) -> Result<Json<Value
     Ok(Json(json!({ "run_id": run, "status": record.status })))
 }
 
-/// Where a run stands after it was told something: that was done, whatever can be read now.
+/// Where a run stands after a command: the command was done, even if the state cannot be read now.
 pub(super) async fn run_now(state: &ServerState, run: RunId) -> Result<Json<Value>, Problem> {
     match state.engine.state(run).await {
         Ok(found) => Ok(Json(json!({ "run_id": run, "status": found.status() }))),

@@ -48,7 +48,7 @@ struct ScheduleBody {
     #[serde(default)]
     #[schemars(with = "Option<OverlapName>")]
     overlap: Overlap,
-    /// What happens to ticks that passed while nobody was there to start them; `last` if not given.
+    /// What happens to ticks that passed while no server was running; `last` if not given.
     #[serde(default)]
     #[schemars(with = "Option<CatchUpName>")]
     catch_up: CatchUp,

@@ -147,7 +147,7 @@ async fn a_call_that_takes_too_long_has_failed() {
     assert_eq!(server.end(&run).await["error"]["code"], "timeout");
 }
 
-/// Nobody has to ask: the duty sees to it.
+/// No request is needed: the duty ends the attempt.
 #[tokio::test]
 async fn a_worker_that_says_nothing_is_held_to_the_limit() {
     let (server, clock) = TestServer::with_clock().await;

@@ -201,8 +201,8 @@ pub(crate) struct Sorted {
     pub(crate) broken: Incarnations,
 }
 
-/// Takes out what cannot be read, everything of an incarnation that comes after that, everything of incarnations that are forgotten, and
-/// whatever changed together with these.
+/// Takes out unreadable entries, later entries of the same incarnation, entries of forgotten incarnations, and the
+/// changes that were made together with these.
 pub(crate) fn sort_out(entries: Vec<Entry>, mut forgotten: Incarnations) -> Sorted {
     let mut sorted = Sorted::default();
     for mut entry in entries {

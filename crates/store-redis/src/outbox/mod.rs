@@ -302,7 +302,7 @@ impl RedisStore {
         Ok(found.is_empty())
     }
 
-    /// The duty: ships what comes, as soon as it comes. One process of those that share a Redis does, until it stops.
+    /// The duty: ships entries as soon as they arrive. One of the processes that share a Redis has it, until it stops.
     pub async fn ship_forever(self: Arc<Self>, stop: CancellationToken) {
         self.on_duty.store(true, Ordering::Relaxed);
         let (mut waiting, mut trouble) = (None, Once::default());

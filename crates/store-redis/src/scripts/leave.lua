@@ -1,14 +1,14 @@
 -- leave: takes a consumer out of the group of a stream. XGROUP DELCONSUMER drops what the consumer has pending, so all
--- of that is moved first, and the consumer goes only if nothing is left (I7). An entry that nobody has begun goes back
+-- of that is moved first, and the consumer goes only if nothing is left (I7). An unclaimed entry goes back
 -- to the stream; a claim that counts goes to a consumer that is alive, and its lease stays what decides about it; what
 -- means nothing any more goes away.
 --
 -- KEYS  stream, queued, wake, leases, workers, lock
--- ARGV  beginning of all names, time or '', consumer, who takes over or '' for nobody, fencing number of the lock or ''
+-- ARGV  beginning of all names, time or '', consumer, who takes over or '', fencing number of the lock or ''
 --       where the consumer leaves by itself, how long it must have been idle in ms, how many entries to move at most
--- Returns { answer, returned, claimed, void, left }; the answers: 'left' it is gone; 'kept' there is something that nobody
+-- Returns { answer, returned, claimed, void, left }; the answers: 'left' it is gone; 'kept' there is something that no worker
 --       can take over yet; 'more' call again; 'alive' it is, and nothing was done; 'unknown' there is no such consumer;
---       'outdated' somebody else has the turn by now
+--       'outdated' another process has the lock by now
 -- Events: publishes on wf.wake what went back
 --#include arguments
 local begin, given = arg(), arg()
@@ -46,7 +46,7 @@ local function move(id, idle_ms)
     drop(stream, id)
     returned = returned + 1
   elseif what == 'held' then
-    -- Without a lease nobody would ever take it back: it has run out.
+    -- An entry without a lease would never be taken back: treat the lease as expired.
     redis.call('ZADD', KEYS[4], 'NX', whole(now), e.run_id .. ' ' .. e.claim .. ' ' .. e.node_id)
     if heir ~= '' then
       redis.call('XCLAIM', stream, 'workers', heir, 0, id, 'IDLE', idle_ms, 'JUSTID')

@@ -1,6 +1,6 @@
--- lost: looks through the tasks of a stream that somebody has read. Those that are void go away. Those that a reader
+-- lost: looks through the pending tasks of a stream. Those that are void go away. Those that a reader
 -- took without a claim and has kept for too long are taken from him, and answered. At the end of the stream the tasks
--- that nobody has read are counted anew, because plain readers do not count.
+-- that are unread are counted anew, because plain readers do not count.
 --
 -- KEYS  stream, queued, wake
 -- ARGV  beginning of all names, the first entry to look at, how many, how long a reader may be silent in ms, who takes
@@ -23,7 +23,7 @@ local function group()
   return { pending = 0, ['last-delivered-id'] = '0-0' }
 end
 
--- Nobody can claim it any more, or whoever did has another entry for it.
+-- It can no longer be claimed, or its claim has another entry.
 local function standing(id, e)
   local gen = redis.call('HGET', run_key(e.run_id), 'gen')
   local text = redis.call('HGET', dag_key(e.run_id), e.node_id)
@@ -53,7 +53,7 @@ end
 local function recount()
   local about = group()
   local unread = redis.call('XRANGE', stream, '(' .. about['last-delivered-id'], '+', 'COUNT', 1)
-  -- Of entries that were deleted while somebody held them only the hold is left; what is there must be counted.
+  -- Entries that were deleted while pending are still in the pending list; only existing entries are counted.
   local count = math.max(redis.call('XLEN', stream) - about.pending, #unread)
   local known = tonumber(redis.call('HGET', KEYS[2], stream) or 0)
   if count == known then return end

@@ -1,4 +1,4 @@
--- queues: how many tasks of streams wait, how many somebody has, and since when the first waits.
+-- queues: how many tasks of streams wait, how many are claimed, and since when the first waits.
 --
 -- KEYS  streams
 -- ARGV  none

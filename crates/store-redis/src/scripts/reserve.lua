@@ -1,5 +1,5 @@
 -- reserve: looks whether a new run may be accepted, and takes its idempotency key for it. Mirrors Yard::check_key.
--- The reservation ends by itself if whoever made it dies before the run is in place.
+-- The reservation expires if its process dies before the run is in place.
 --
 -- It always writes: a server that takes no writes has to say so before the run is archived.
 --

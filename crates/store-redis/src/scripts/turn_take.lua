@@ -2,7 +2,7 @@
 --
 -- KEYS  lock
 -- ARGV  time or '', who asks, how long the lock lasts in ms, the interval in ms (0: it is always time)
--- Returns { fencing number, 0 }, or { 0, ms until it may be time } while somebody else has it or it is not time yet
+-- Returns { fencing number, 0 }, or { 0, ms until it may be time } while another process has it or it is not time yet
 -- Events: none
 --#include clock
 local now, every = clock(ARGV[1]), tonumber(ARGV[4])

@@ -8,7 +8,7 @@
 --#include chunks
 local now = clock(ARGV[1])
 redis.call('ZADD', KEYS[1], whole(now + tonumber(ARGV[3])), ARGV[2])
--- Those that nobody has heard of for long are not listed for ever.
+-- Workers that reported long ago are removed.
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', whole(now - tonumber(ARGV[4])))
 redis.call('HSET', KEYS[2], 'at', whole(now))
 each_chunk(ARGV, function(...) redis.call('HSET', KEYS[2], ...) end, 5)

@@ -117,7 +117,7 @@ impl RedisStore {
         let fields: Vec<String> = (0..count).map(end_field).collect();
         let key = self.keys.children(run, node);
         let found = self.fields_of(&key, &fields).await?;
-        // It goes with the claim: then somebody else has settled the node by now.
+        // It is removed with the claim: then another process has settled the node by now.
         let is_there: bool = self.client.query(redis::cmd("EXISTS").arg(&key)).await?;
         if !is_there && count > 0 {
             return Err(StoreError::unavailable("the results of a node's runs are gone; its claim was lost"));

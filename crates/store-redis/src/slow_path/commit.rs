@@ -75,7 +75,7 @@ impl Commit {
         }
     }
 
-    /// A hash becomes this, whatever it was.
+    /// Replaces a hash.
     pub(super) fn replace(&mut self, keys: &Keys, key: &str, fields: &Fields) {
         self.on("UNLINK", key, []);
         let words: Vec<String> = fields.iter().flat_map(|(field, value)| [field, value]).cloned().collect();
@@ -114,7 +114,7 @@ impl RedisStore {
         let answer: String = self.client.run(&scripts::COMMIT, &keys, &args).await?;
         if answer == "graph" {
             for ir in &commit.graphs {
-                // What was decided is not written, whatever became of this.
+                // The decision is not written, even if this call took effect.
                 self.graphs.publish(ir, self.time()).await.map_err(StoreError::not_applied)?;
             }
         }

@@ -162,7 +162,7 @@ impl RedisStore {
         for [key, field, value] in given {
             let found: Option<String> = self.client.query(redis::cmd("HGET").arg(key).arg(field)).await?;
             if found.as_ref() != Some(value) {
-                return Err(StoreError::unavailable("somebody else has taken this over"));
+                return Err(StoreError::unavailable("another process has taken this over"));
             }
         }
         Ok(())

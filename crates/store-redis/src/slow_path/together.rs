@@ -54,7 +54,7 @@ impl RedisStore {
             Ok(answers) => {
                 let mut answers = answers.into_iter();
                 for Caller { settlements, answer, .. } in callers {
-                    // Whoever has gone does not need it.
+                    // A caller that has gone does not need it.
                     let _ = answer.send(Ok(answers.by_ref().take(settlements.len()).collect()));
                 }
             }

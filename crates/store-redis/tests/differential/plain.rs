@@ -53,7 +53,7 @@ impl World {
                 plain.claim_offer("signal", &about, &offer, LEASE, "answer").await
             }
         };
-        assert!(taken.expect("answered"), "nobody has changed {about:?} since it was offered");
+        assert!(taken.expect("answered"), "{about:?} was not changed since it was offered");
     }
 
     /// Entries that a run has put others in the place of are passed over.

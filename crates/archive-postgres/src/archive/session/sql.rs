@@ -73,6 +73,6 @@ pub(super) const BURY: &str = "INSERT INTO dead_letters (id, kind, run, node, se
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[])
     ON CONFLICT (id) DO NOTHING";
 
-/// Skipped while another process writes it: nobody waits for a row that every process changes.
+/// Skipped while another process writes it: no transaction waits for a row that every process changes.
 pub(super) const MARK: &str = "UPDATE archive SET position = greatest(position + 1, $1::bigint)
     WHERE no = (SELECT no FROM archive WHERE no = 1 FOR UPDATE SKIP LOCKED)";

@@ -1,10 +1,10 @@
 //! The write-ahead log: a header, then frames. A frame is 24 bytes about a page and the page itself.
 //!
 //! SQLite reads a log up to the first frame that does not verify, and ignores everything behind it without a word. That
-//! is right for a log that is torn: a crash interrupted a transaction, of which nobody has heard. It is wrong for one that
+//! is right for a log that is torn: a crash interrupted a transaction that was not acknowledged. It is wrong for one that
 //! is damaged in its middle. The two are told apart here. Checksums go on from frame to frame, and each frame
 //! carries its own: the frames behind a bad one verify from what the bad one says its checksum is. And a transaction is
-//! synced before the next one is written, so whatever crash tears a log, it does not leave frames of a later transaction behind
+//! synced before the next one is written, so a crash that tears a log does not leave frames of a later transaction behind
 //! the frame that it tore.
 
 use std::io::{self, Read};

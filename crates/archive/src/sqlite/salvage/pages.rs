@@ -11,10 +11,10 @@ use crate::sqlite::format::be32;
 use crate::sqlite::format::log::{FRAME_HEADER_BYTES, HEADER_BYTES, Log, Worth};
 use crate::sqlite::format::page::{self, Cell, FILE_HEADER_BYTES};
 
-/// What SQLite makes its pages if nobody asks for something else, as nobody does here.
+/// SQLite's default page size, which is not changed here.
 pub(in crate::sqlite) const PAGE_BYTES: usize = 4_096;
 
-/// A database that nobody writes to.
+/// A database without a writer.
 #[derive(Debug)]
 pub(crate) struct Pages {
     file: File,

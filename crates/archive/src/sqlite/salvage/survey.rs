@@ -1,4 +1,4 @@
-//! What can be read of every history, page by page, whatever the trees and indexes over the pages look like.
+//! What can be read of every history, page by page, without the trees and indexes over the pages.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -67,7 +67,7 @@ pub(crate) struct History {
 }
 
 impl Survey {
-    /// Reads every page. The caller sees to it that nobody writes.
+    /// Reads every page. The caller makes sure that no process writes.
     pub(crate) fn of(path: &Path) -> Result<Self, StoreError> {
         let cannot = |e: io::Error| StoreError::unavailable(format!("cannot read {}: {e}", path.display()));
         let pages = Pages::open(path).map_err(cannot)?;

@@ -1,4 +1,4 @@
-//! Tables that do not follow from events: workflows, schedules, keys, and whatever a later release adds. They are small,
+//! Tables that do not follow from events: workflows, schedules, keys, and tables of later releases. They are small,
 //! and read by SQLite from a copy, row by row, as far as it gets.
 
 use std::fs::{self, File};

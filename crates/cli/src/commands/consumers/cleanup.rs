@@ -11,7 +11,7 @@ use crate::stores;
 
 /// Take ghosts out of the group now, after moving what they had pending
 ///
-/// `up`, `api` and `worker` do this by themselves every consumers.cleanup_every. An entry that nobody has begun goes back
+/// `up`, `api` and `worker` do this by themselves every consumers.cleanup_every. An unclaimed entry goes back
 /// to its stream; one that is held goes to a worker that is alive, and comes back when its lease has run out. A ghost
 /// that holds something, while no worker is alive, stays.
 #[derive(Debug, clap::Args)]

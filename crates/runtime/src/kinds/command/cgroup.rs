@@ -1,4 +1,4 @@
-//! A cgroup of its own for an attempt: whatever a process in it starts stays in it, and all of it is killed at once.
+//! A cgroup of its own for an attempt: child processes stay in it, and all of it is killed at once.
 //!
 //! Needs cgroup v2 and the right to make a cgroup below that of this process. Where there is none, the table of
 //! processes has to do (`processes`).

@@ -76,7 +76,7 @@ struct Conversation {
 
 /// Why a conversation ends.
 enum End {
-    /// The client went, or cannot be reached: there is nobody to tell.
+    /// The client has gone or cannot be reached.
     Gone,
     Close(u16, &'static str),
 }

@@ -118,7 +118,7 @@ impl Desk {
     async fn wait_for_tasks(&self, wait: Duration) -> Result<Vec<Value>, Problem> {
         let until = tokio::time::Instant::now() + wait;
         loop {
-            // Looked at before the store is: whoever is woken just as its time runs out still takes what it was
+            // Checked before the store is asked: a request that is woken just as its time runs out still takes what it was
             // woken for, so that no task lies there unseen.
             let last_look = self.gone.is_cancelled()
                 || self.state.stop.is_cancelled()

@@ -43,7 +43,7 @@ pub(super) fn register(api: &mut Api) {
     };
     let body = api.schema::<CheckpointBody>();
     let operation = api.operation("workers", "checkpointTask", "Keep how far the work is").description(
-        "Whoever is handed the node next, after a failed attempt or a lost worker, finds it in the task.",
+        "The next worker that gets the node, after a failed attempt or a lost worker, finds it in the task.",
     );
     api.post("/v1/tasks/checkpoint", saying(operation, body), checkpoint);
     let body = api.schema::<ChunksBody>();

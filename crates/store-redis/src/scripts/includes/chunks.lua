@@ -26,7 +26,7 @@ local function values_of(key, fields)
   return values
 end
 
--- One command, whose words are these. Whoever sends it keeps it below a chunk and what stands before that.
+-- One command, whose words are these. The sender keeps it below the size of a chunk and its first words.
 local WORDS_MAX = CHUNK + 8
 local function call_words(words, first, count)
   assert(count <= WORDS_MAX, 'a command of more words than a script can pass on')

@@ -73,7 +73,7 @@ local function claim_from(stream, depths, consumer, max)
   local left = (depths[stream] or 0) + (added[stream] or 0)
   while left > 0 and #tasks < max and looked < LOOKS_MAX and locked < LOCKED_MAX do
     local entries = read_group(stream, consumer, whole(math.min(left, max - #tasks)))
-    -- Somebody read the stream without us: what was counted is not there.
+    -- A plain worker read the stream: the counted entries are not there.
     if #entries == 0 then count_task(stream, -left) return end
     for _, entry in ipairs(entries) do
       if entry[2] then claim_entry(stream, entry[1], entry[2]) end

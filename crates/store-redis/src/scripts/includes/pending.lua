@@ -1,5 +1,5 @@
--- What an entry that somebody has pending stands for: 'gone' (there is no such entry any more), 'held' (a claim that
--- counts: its lease decides when it comes back), 'unclaimed' (read, and nobody has begun: a reader without leases), or
+-- What a pending entry stands for: 'gone' (there is no such entry any more), 'held' (a claim that
+-- counts: its lease decides when it comes back), 'unclaimed' (read by a plain worker, without a claim), or
 -- 'void' (its run has moved on). Then its fields by name, and as they lie there. Mirrors claim_entry in claim.lua.
 local function look_at(stream, id)
   local found = redis.call('XRANGE', stream, id, id)[1]

@@ -1,4 +1,4 @@
--- Streams of tasks, and how many tasks of each nobody has claimed. What is put on streams, and what is done with there,
+-- Streams of tasks, and how many tasks of each are unclaimed. Entries that are added and finished here
 -- is collected while settling and written at once.
 local added, tokens, done, leases_over, leases_new = {}, {}, {}, {}, {}
 

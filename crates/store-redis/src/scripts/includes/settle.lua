@@ -46,8 +46,8 @@ local function copy_node(n)
   }
 end
 
--- The joins as they will be, and the nodes that this lets go, in the order of the edges. Whoever may still leave the
--- run to the core decides on copies.
+-- The joins as they will be, and the nodes that this lets go, in the order of the edges. With
+-- `careful` they are copies, because the run may still be left to the core.
 local function decide_edges(r, p, careful)
   local joins, released = {}, {}
   for _, edge in ipairs(p.edges) do
