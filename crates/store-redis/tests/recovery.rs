@@ -187,6 +187,32 @@ async fn what_redis_forgot_is_done_again() {
     scene.finish(&[run]).await;
 }
 
+/// A Redis that was set back goes on until it is further than the archive was. None of that is archived: what comes
+/// after the archive's last event has a number that fits, and another past.
+#[tokio::test]
+async fn what_follows_a_contradiction_is_not_archived() {
+    let mut scene = Scene::new().await;
+    let run = scene.start().await;
+    let first = scene.claim(1).await.remove(0);
+    scene.cli(&["SAVE"]);
+    assert_eq!(scene.succeed(&first).await, Settled::Applied);
+    scene.claim(1).await;
+    scene.store.archived().await.expect("archived");
+    go_back(&mut scene).await;
+    let other = TaskOutcome::Succeeded(Payload::from_value(&true.into()));
+    assert_eq!(scene.settle(&first, other).await, Settled::Applied);
+    let second = scene.claim(1).await.remove(0);
+    assert_eq!(scene.succeed(&second).await, Settled::Applied);
+    scene.store.archived().await.expect("the contradiction is found and the run is rebuilt");
+    scene.store.archived().await.expect("and what that came to is archived");
+    let events = scene.archive.events(run, 0, 10_000).await.expect("read");
+    let kinds: Vec<&str> = events.iter().map(|event| event.kind.name()).collect();
+    let kept = ["run_accepted", "node_started", "node_succeeded", "node_started", "node_released"];
+    assert_eq!(kinds[..], kept, "the claim is void after the run was rebuilt");
+    assert_eq!(scene.recover().await, 0);
+    scene.finish(&[run]).await;
+}
+
 #[tokio::test]
 async fn a_run_that_is_behind_is_rebuilt() {
     let mut scene = Scene::new().await;

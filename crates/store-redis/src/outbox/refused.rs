@@ -1,5 +1,7 @@
 //! Entries of the outbox that the archive does not take: those are found, and all others are archived.
 
+use std::collections::HashSet;
+
 use futures::future::join_all;
 use switchyard_core::RunId;
 use switchyard_store::{DeadLetter, StoreError};
@@ -17,32 +19,19 @@ pub(crate) struct Apart {
 }
 
 impl RedisStore {
-    /// Hands entries over one by one after all of them together were refused. An entry that stands on a refused one
-    /// is refused as well, because its run's events would have a gap.
+    /// Hands entries over one by one after all of them together were refused. What follows a refused entry in one of
+    /// its incarnations is not handed over: its number may well fit what is archived, its content does not.
     pub(crate) async fn archive_apart(&self, fence: u64, entries: Vec<Entry>) -> Result<Apart, StoreError> {
-        let acks: Vec<_> = entries.iter().map(|entry| self.archive.append(entry.events.clone())).collect();
-        let answers = self.while_shipping(fence, join_all(acks)).await;
         let mut apart = Apart::default();
-        for (entry, answer) in entries.into_iter().zip(answers) {
-            let reason = match answer {
-                Ok(()) => {
-                    apart.archived.push(entry);
-                    continue;
-                }
-                // Redis was set back, or another process was faster: the archive is right, and nothing is missing.
-                Err(StoreError::Diverged { run, seq }) => {
-                    tracing::warn!(%run, seq, "Redis contradicts the archive; the run is rebuilt");
-                    None
-                }
-                Err(StoreError::Corrupt(reason)) => Some(reason),
-                Err(other) => return Err(other),
-            };
-            let follows = entry.incarnations.keys().any(|run| apart.broken.contains_key(run));
-            apart.broken.extend(&entry.incarnations);
-            if let Some(reason) = reason.filter(|_| !follows) {
-                let content = entry.content();
-                apart.refused.push((entry, Unreadable { reason, content }));
+        let mut left = entries;
+        while !left.is_empty() {
+            let (first, later) = first_of_each_run(left);
+            let acks: Vec<_> = first.iter().map(|entry| self.archive.append(entry.events.clone())).collect();
+            let answers = self.while_shipping(fence, join_all(acks)).await;
+            for (entry, answer) in first.into_iter().zip(answers) {
+                apart.note(entry, answer)?;
             }
+            left = apart.without_broken(later);
         }
         Ok(apart)
     }
@@ -59,4 +48,47 @@ impl RedisStore {
         }
         Ok(())
     }
+}
+
+impl Apart {
+    fn note(&mut self, entry: Entry, answer: Result<(), StoreError>) -> Result<(), StoreError> {
+        match answer {
+            Ok(()) => self.archived.push(entry),
+            // Redis was set back, or another process was faster: the archive is right, and nothing is missing.
+            Err(StoreError::Diverged { run, seq }) => {
+                tracing::warn!(%run, seq, "Redis contradicts the archive; the run is rebuilt");
+                self.broken.extend(&entry.incarnations);
+            }
+            Err(StoreError::Corrupt(reason)) => {
+                self.broken.extend(&entry.incarnations);
+                let content = entry.content();
+                self.refused.push((entry, Unreadable { reason, content }));
+            }
+            Err(other) => return Err(other),
+        }
+        Ok(())
+    }
+
+    /// Leaves out what follows something refused, and with it the incarnations that changed together with that.
+    fn without_broken(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+        let mut good = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if entry.incarnations.iter().any(|(run, incarnation)| self.broken.get(run) == Some(incarnation)) {
+                self.broken.extend(&entry.incarnations);
+            } else {
+                good.push(entry);
+            }
+        }
+        good
+    }
+}
+
+/// Entries that no earlier one shares a run with, and the others.
+fn first_of_each_run(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Entry>) {
+    let mut seen = HashSet::new();
+    entries.into_iter().partition(|entry| {
+        let before = seen.len();
+        seen.extend(entry.incarnations.keys().copied());
+        seen.len() == before + entry.incarnations.len()
+    })
 }
