@@ -8,7 +8,8 @@ use switchyard_core::run::{Event, EventKind, NodeState, Run, RunStatus};
 use switchyard_runtime::History;
 use switchyard_store::{RunFilter, RunRecord};
 
-use crate::load::Submitted;
+use crate::answers::Found;
+use crate::load::Asked;
 use crate::report::Report;
 
 /// Executions seen outside, by idempotency key.
@@ -19,7 +20,7 @@ pub type Executions = HashMap<String, u32>;
 pub struct Violations(pub Vec<String>);
 
 impl Violations {
-    fn unless(&mut self, holds: bool, broken: impl FnOnce() -> String) {
+    pub(crate) fn unless(&mut self, holds: bool, broken: impl FnOnce() -> String) {
         if !holds {
             self.0.push(broken());
         }
@@ -28,27 +29,24 @@ impl Violations {
 
 pub(crate) async fn everything(
     history: &History,
-    submitted: &Submitted,
+    asked: &Asked,
     executions: &Executions,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let records = records(history).await?;
-    let mut violations = Violations::default();
-    for run in &submitted.runs {
-        let there = records.iter().find(|record| record.run_id == *run);
-        violations.unless(there.is_some(), || format!("I1 {run} was accepted and is not in the archive"));
-    }
+    let mut violations = Violations(asked.wrong.clone());
+    let mut found = Found::new(asked);
     let mut repeated = 0;
-    for record in &records {
+    for record in &records(history).await? {
         count(record, report);
         let run = check_run(history, record.run_id, executions, &mut violations).await?;
         repeated += calls_beyond_the_attempts(&run, executions);
-        let patches = submitted.patches.get(&record.run_id).map_or(&[][..], Vec::as_slice);
-        check_patches(&run, patches, &mut violations);
+        let patches = asked.patches.iter().filter(|(of, _)| *of == run.id);
+        check_patches(&run, patches.map(|(_, node)| node), &mut violations);
+        found.look_through(&run, &history.events(run.id, 0, None).await?);
     }
-    report.patches = submitted.patches.values().map(Vec::len).sum();
-    report.decisions = submitted.decisions;
-    report.refused = submitted.refused;
+    found.check(&mut violations);
+    found.count(report);
+    report.asked_again = asked.repeated;
     report.executions = executions.values().map(|count| *count as usize).sum();
     report.repeated = repeated;
     report.violations = violations.0;
@@ -116,24 +114,36 @@ pub async fn check_run(
     Ok(run)
 }
 
-/// I1, I3, I5.
+/// I1, I3, I5. Only a retry brings a run back.
 fn ends_once(run: &Run, events: &[Event], violations: &mut Violations) {
     let id = run.id;
-    let ends = events.iter().filter(|event| matches!(event.kind, EventKind::RunEnded { .. })).count();
-    violations.unless(ends > 0, || format!("I1 {id} has not ended: it is {}", run.status()));
-    violations.unless(ends <= 1, || format!("I5 {id} ended {ends} times"));
-    let last = events.last().is_some_and(|event| matches!(event.kind, EventKind::RunEnded { .. }));
-    violations.unless(last || ends == 0, || format!("I5 {id} changed after its end"));
-    violations.unless(ends == 0 || (run.counter, run.approvals) == (0, 0), || {
+    let ended = events.last().is_some_and(|event| matches!(event.kind, EventKind::RunEnded { .. }));
+    violations.unless(ended, || format!("I1 {id} has not ended: it is {}", run.status()));
+    for pair in events.windows(2) {
+        let ended = matches!(pair[0].kind, EventKind::RunEnded { .. });
+        let retried = matches!(pair[1].kind, EventKind::RunRetried { .. });
+        violations.unless(!ended || retried, || format!("I5 {id} changed after its end at {}", pair[0].seq));
+    }
+    violations.unless(!ended || (run.counter, run.approvals) == (0, 0), || {
         format!("I3 {id} ended with {} tokens and {} approvals open", run.counter, run.approvals)
     });
 }
 
-/// I2.
+/// I2. A node that a retry of its run resets may end once more.
 fn node_ends_once(run: &Run, ix: NodeIx, events: &[Event], violations: &mut Violations) {
     let node = &run.ir.node(ix).id;
-    let ends = events.iter().filter(|event| event.kind.node() == Some(node) && is_end(&event.kind)).count();
-    violations.unless(ends <= 1, || format!("I2 {}/{node} ended {ends} times", run.id));
+    let mut ends = 0;
+    for event in events {
+        match &event.kind {
+            EventKind::RunRetried { reset, .. } if reset.contains(node) => ends = 0,
+            kind if kind.node() == Some(node) && is_end(kind) => {
+                ends += 1;
+                let at = event.seq;
+                violations.unless(ends == 1, || format!("I2 {}/{node} ended {ends} times, at {at}", run.id));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// I12: work may be repeated, never left out.
@@ -148,7 +158,7 @@ fn nothing_skipped(run: &Run, ix: NodeIx, executions: &Executions, violations: &
 }
 
 /// I8: a patch that was answered with success is in the graph, once and whole.
-fn check_patches(run: &Run, patches: &[String], violations: &mut Violations) {
+fn check_patches<'p>(run: &Run, patches: impl Iterator<Item = &'p String>, violations: &mut Violations) {
     for node in patches {
         let found = run.ir.indices().filter(|ix| *run.ir.node(*ix).id == **node).count();
         violations.unless(found == 1, || {

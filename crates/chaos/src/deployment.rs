@@ -10,14 +10,12 @@ use anyhow::{Context, bail};
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
 use switchyard_runtime::{History, Payloads};
 use switchyard_test_servers::postgres::{Postgres, Sync};
-use switchyard_test_servers::redis::Redis;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
 use crate::process::Process;
-use crate::proxy::{Proxy, Target as Behind};
+use crate::proxy::{Behaviour, Proxy, Target as Behind};
+use crate::redis_pair::RedisPair;
 
 const APIS: usize = 2;
 const WORKERS: usize = 3;
@@ -25,10 +23,15 @@ const WORKERS: usize = 3;
 /// Short, so that what a dead worker held comes back while the test still runs.
 const LEASE: &str = "2s";
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long a process may take to refuse a Redis that belongs to another archive.
+const REFUSED_WITHIN: Duration = Duration::from_secs(20);
+
+/// No superuser: limits hold for it.
+const ROLE: &str = "switchyard";
 
 pub(crate) struct Deployment {
-    redis: Redis,
-    redis_runs: bool,
+    binary: PathBuf,
+    redis: RedisPair,
     postgres: Postgres,
     postgres_runs: bool,
     to_redis: Proxy,
@@ -38,18 +41,24 @@ pub(crate) struct Deployment {
     workers: Vec<Process>,
     /// What the processes have to say, one file each.
     logs: TempDir,
+    /// What the faults themselves found broken.
+    pub(crate) violations: Vec<String>,
 }
 
 impl Deployment {
     pub(crate) async fn start(binary: &Path) -> anyhow::Result<Self> {
-        let (redis, postgres) = (Redis::start(), Postgres::start(Sync::Off));
+        let (redis, postgres) = (RedisPair::start().await?, Postgres::start(Sync::Off));
+        let role =
+            [format!("CREATE ROLE {ROLE} LOGIN"), format!("GRANT CREATE ON DATABASE postgres TO {ROLE}")];
+        postgres.psql("postgres", &[&role[0], &role[1]]).map_err(anyhow::Error::msg)?;
         let to_redis = Proxy::before(Behind::Socket(redis.socket())).await?;
         let to_postgres = Proxy::before(Behind::Port(postgres.port())).await?;
         let logs = tempfile::Builder::new().prefix("switchyard-chaos-").tempdir()?;
         let ports: Vec<u16> = (0..APIS).map(|_| free_port()).collect::<Result<_, _>>()?;
         let mut deployment = Self {
+            binary: binary.to_owned(),
+            violations: Vec::new(),
             redis,
-            redis_runs: true,
             postgres,
             postgres_runs: true,
             to_redis,
@@ -82,7 +91,7 @@ impl Deployment {
         let log: PathBuf = self.logs.path().join(format!("{name}.log"));
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let redis = format!("redis://127.0.0.1:{}", self.to_redis.port);
-        let postgres = format!("postgres://postgres@127.0.0.1:{}/postgres", self.to_postgres.port);
+        let postgres = self.postgres_url();
         let (binary, folder) = (binary.to_owned(), self.logs.path().to_owned());
         move || {
             let mut command = Command::new(&binary);
@@ -109,14 +118,26 @@ impl Deployment {
         &mut self.workers[i % WORKERS]
     }
 
-    pub(crate) fn stop_redis(&mut self) {
-        self.redis_runs = false;
-        self.redis.stop();
+    fn postgres_url(&self) -> String {
+        format!("postgres://{ROLE}@127.0.0.1:{}/postgres", self.to_postgres.port)
     }
 
-    pub(crate) fn kill_redis(&mut self) {
-        self.redis_runs = false;
-        self.redis.crash();
+    pub(crate) fn redis(&mut self) -> &mut RedisPair {
+        &mut self.redis
+    }
+
+    pub(crate) fn to_redis(&self) -> &Proxy {
+        &self.to_redis
+    }
+
+    pub(crate) fn to_postgres(&self) -> &Proxy {
+        &self.to_postgres
+    }
+
+    pub(crate) async fn fail_redis_over(&mut self) -> anyhow::Result<()> {
+        self.redis.fail_over().await?;
+        self.to_redis.lead_to(Behind::Socket(self.redis.socket()));
+        Ok(())
     }
 
     pub(crate) fn stop_postgres(&mut self) {
@@ -124,40 +145,78 @@ impl Deployment {
         self.postgres.stop();
     }
 
-    pub(crate) fn cut_redis(&self) {
-        self.to_redis.cut();
+    /// How many processes of it stand still.
+    pub(crate) fn pause_postgres(&self) -> u64 {
+        self.postgres.pause() as u64
     }
 
-    pub(crate) fn cut_postgres(&self) {
-        self.to_postgres.cut();
+    /// As an administrator does. How many there were.
+    pub(crate) fn kill_postgres_connections(&self) -> anyhow::Result<u64> {
+        let kill =
+            format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '{ROLE}'");
+        let killed = self.postgres.psql("postgres", &[&kill]).map_err(anyhow::Error::msg)?;
+        Ok(killed.trim().parse()?)
     }
 
-    /// `FLUSHALL`, as an operator with redis-cli would.
-    pub(crate) async fn flush_redis(&self) -> anyhow::Result<()> {
-        let mut connection = UnixStream::connect(self.redis.socket()).await?;
-        connection.write_all(b"FLUSHALL\r\n").await?;
-        let mut answer = [0; 5];
-        connection.read_exact(&mut answer).await?;
-        if &answer != b"+OK\r\n" {
-            bail!("Redis did not flush: {}", String::from_utf8_lossy(&answer));
+    /// New connections are refused as by a server that has too many.
+    pub(crate) fn allow_no_postgres_connections(&self) -> anyhow::Result<()> {
+        let limit = format!("ALTER ROLE {ROLE} CONNECTION LIMIT 0");
+        self.postgres.psql("postgres", &[&limit]).map_err(anyhow::Error::msg)?;
+        self.kill_postgres_connections().map(drop)
+    }
+
+    /// A process with another archive must refuse to start on this Redis. Whether it did.
+    pub(crate) async fn start_second_archive(&mut self) -> anyhow::Result<bool> {
+        self.until_redis_is_bound().await?;
+        let mut command = tokio::process::Command::new(&self.binary);
+        command.arg("worker").current_dir(self.logs.path()).kill_on_drop(true);
+        command.env("REDIS_URL", format!("redis://127.0.0.1:{}", self.to_redis.port));
+        command.env("SWITCHYARD_POSTGRES", format!("{}?schema=second", self.postgres_url()));
+        command.stdin(Stdio::null());
+        let Ok(output) = tokio::time::timeout(REFUSED_WITHIN, command.output()).await else {
+            self.violations.push("a process with a second archive went on".to_owned());
+            return Ok(false);
+        };
+        let output = output?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let refused = output.status.code() == Some(3) && said.contains("belongs to archive");
+        if !refused {
+            let ended = output.status;
+            self.violations.push(format!("a process with a second archive ended with {ended}: {said}"));
+        }
+        Ok(refused)
+    }
+
+    /// One that was flushed is told its archive again by the processes that run.
+    async fn until_redis_is_bound(&mut self) -> anyhow::Result<()> {
+        let by = Instant::now() + REFUSED_WITHIN;
+        while self.redis.operate("HGET wf.archive id").await?.starts_with("$-1") {
+            if Instant::now() > by {
+                self.violations.push("no process told a flushed Redis its archive".to_owned());
+                return Ok(());
+            }
+            sleep(LOOK_EVERY).await;
         }
         Ok(())
     }
 
-    /// Starts stopped processes, and continues paused ones.
-    pub(crate) fn revive(&mut self) -> anyhow::Result<()> {
-        if !std::mem::replace(&mut self.redis_runs, true) {
-            self.redis.start_again();
-        }
+    /// Undoes every fault: starts stopped processes, and continues paused ones.
+    pub(crate) async fn revive(&mut self) -> anyhow::Result<()> {
+        self.to_redis.behave(Behaviour::Through);
+        self.to_postgres.behave(Behaviour::Through);
+        self.redis.revive().await?;
         if !std::mem::replace(&mut self.postgres_runs, true) {
             self.postgres.start_again();
         }
+        self.postgres.go_on();
+        let unlimited = format!("ALTER ROLE {ROLE} CONNECTION LIMIT -1");
+        self.postgres.psql("postgres", &[&unlimited]).map_err(anyhow::Error::msg)?;
         self.apis.iter_mut().chain(&mut self.workers).try_for_each(Process::revive)
     }
 
     /// Everything runs, and answers.
     pub(crate) async fn heal(&mut self) -> anyhow::Result<()> {
-        self.revive()?;
+        self.revive().await?;
         self.until_apis_answer().await
     }
 

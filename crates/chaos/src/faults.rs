@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use rand::seq::IndexedRandom;
+use rand::seq::{IndexedRandom, SliceRandom};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::deployment::Deployment;
+use crate::proxy::Behaviour;
 
 /// Longer than the claims of workers last: who is paused for so long comes back as a zombie.
 const BEYOND_THE_LEASE: Duration = Duration::from_secs(4);
+/// Longer than an answer of Redis is waited for.
+const BEYOND_THE_TIME_OUT: Duration = Duration::from_millis(5_500);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     KillWorker,
     KillApi,
@@ -22,13 +25,25 @@ enum Fault {
     RestartRedis,
     KillRedis,
     FlushRedis,
-    RestartPostgres,
+    CutAofTail,
+    PromoteStaleReplica,
+    FillRedis,
+    KillRedisConnections,
     CutRedis,
+    LoseRedisAnswers,
+    MuteRedis,
+    RestartPostgres,
+    PausePostgres,
+    KillPostgresConnections,
+    NoPostgresConnections,
+    SlowPostgres,
     CutPostgres,
+    LosePostgresAnswers,
+    SecondArchive,
 }
 
 /// Drawn from with these weights: what happens often in the world happens often here.
-const FAULTS: [(Fault, u32); 10] = [
+const FAULTS: [(Fault, u32); 22] = [
     (Fault::KillWorker, 5),
     (Fault::KillApi, 3),
     (Fault::PauseWorker, 3),
@@ -36,10 +51,40 @@ const FAULTS: [(Fault, u32); 10] = [
     (Fault::RestartRedis, 2),
     (Fault::KillRedis, 2),
     (Fault::FlushRedis, 2),
-    (Fault::RestartPostgres, 2),
+    (Fault::CutAofTail, 2),
+    (Fault::PromoteStaleReplica, 2),
+    (Fault::FillRedis, 2),
+    (Fault::KillRedisConnections, 3),
     (Fault::CutRedis, 4),
+    (Fault::LoseRedisAnswers, 5),
+    (Fault::MuteRedis, 1),
+    (Fault::RestartPostgres, 2),
+    (Fault::PausePostgres, 2),
+    (Fault::KillPostgresConnections, 3),
+    (Fault::NoPostgresConnections, 2),
+    (Fault::SlowPostgres, 3),
     (Fault::CutPostgres, 3),
+    (Fault::LosePostgresAnswers, 4),
+    (Fault::SecondArchive, 1),
 ];
+
+/// How much later requests reach Postgres while it is slow.
+const COMMIT_DELAY: Duration = Duration::from_millis(150);
+/// How long a fault waits for somebody whom it concerns.
+const SEEN_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How often a fault was made, and what was seen of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Made {
+    pub times: usize,
+    pub seen: u64,
+    /// What was counted; none for a fault that needs no proof: the process was ended or stopped.
+    pub unit: Option<&'static str>,
+}
+
+/// How many kinds of fault there are.
+pub const FAULT_KINDS: usize = FAULTS.len();
 
 impl Fault {
     fn name(self) -> &'static str {
@@ -51,65 +96,150 @@ impl Fault {
             Self::RestartRedis => "Redis restarted",
             Self::KillRedis => "Redis killed",
             Self::FlushRedis => "Redis flushed",
-            Self::RestartPostgres => "Postgres restarted",
+            Self::CutAofTail => "end of the append-only file lost",
+            Self::PromoteStaleReplica => "stale replica promoted",
+            Self::FillRedis => "Redis out of memory",
+            Self::KillRedisConnections => "connections killed by Redis",
             Self::CutRedis => "connections to Redis cut",
+            Self::LoseRedisAnswers => "answers of Redis lost",
+            Self::MuteRedis => "Redis mute beyond the time-out",
+            Self::RestartPostgres => "Postgres restarted",
+            Self::PausePostgres => "Postgres paused",
+            Self::KillPostgresConnections => "connections killed by Postgres",
+            Self::NoPostgresConnections => "Postgres out of connections",
+            Self::SlowPostgres => "slow commits",
             Self::CutPostgres => "connections to Postgres cut",
+            Self::LosePostgresAnswers => "answers of Postgres lost",
+            Self::SecondArchive => "second archive on the same Redis",
         }
+    }
+
+    fn unit(self) -> Option<&'static str> {
+        Some(match self {
+            Self::CutAofTail => "bytes lost",
+            Self::PromoteStaleReplica => "bytes behind",
+            Self::FillRedis => "commands refused",
+            Self::KillRedisConnections | Self::CutRedis => "connections",
+            Self::KillPostgresConnections | Self::CutPostgres => "connections",
+            Self::LoseRedisAnswers | Self::MuteRedis | Self::LosePostgresAnswers => "answers lost",
+            Self::PausePostgres => "processes stopped",
+            Self::NoPostgresConnections => "connections refused",
+            Self::SlowPostgres => "requests late",
+            Self::SecondArchive => "processes refused",
+            _ => return None,
+        })
     }
 }
 
-/// One fault after the other, until the time is over. How many of each were made.
+/// Every fault once in a random order, each for a short time; then one after the other until the time is over. How many of
+/// each were made.
 pub(crate) async fn make_trouble(
     deployment: &mut Deployment,
     mut random: StdRng,
     trouble: Duration,
-) -> anyhow::Result<BTreeMap<&'static str, usize>> {
+) -> anyhow::Result<BTreeMap<&'static str, Made>> {
     let over = Instant::now() + trouble;
-    let mut made = BTreeMap::new();
+    let mut made: BTreeMap<&'static str, Made> = BTreeMap::new();
+    let mut all: Vec<Fault> = FAULTS.iter().map(|(fault, _)| *fault).collect();
+    all.shuffle(&mut random);
+    for fault in all {
+        sleep(Duration::from_millis(random.random_range(50..400))).await;
+        let seen = make(fault, deployment, &mut random, Duration::from_millis(700)).await?;
+        made.entry(fault.name()).or_default().add(fault, seen);
+        deployment.revive().await?;
+    }
     while Instant::now() < over {
         sleep(Duration::from_millis(random.random_range(100..1_500))).await;
         let (fault, _) = FAULTS.choose_weighted(&mut random, |(_, weight)| *weight)?;
-        *made.entry(fault.name()).or_default() += 1;
-        // Cut short when the time is over; `heal` starts again what it stopped.
-        let _ = timeout_at(over, make(*fault, deployment, &mut random)).await;
-        deployment.revive()?;
+        // Cut short when the time is over; `revive` undoes it.
+        let seen = match timeout_at(over, make(*fault, deployment, &mut random, Duration::from_secs(2))).await
+        {
+            Ok(seen) => seen?,
+            Err(_) => 0,
+        };
+        made.entry(fault.name()).or_default().add(*fault, seen);
+        deployment.revive().await?;
     }
     Ok(made)
 }
 
-async fn make(fault: Fault, deployment: &mut Deployment, random: &mut StdRng) -> anyhow::Result<()> {
-    let down = Duration::from_millis(random.random_range(0..2_000));
-    match fault {
-        Fault::KillWorker => {
-            down_for(down, deployment, |deployment, i| deployment.worker(i).kill(), random).await
-        }
-        Fault::KillApi => down_for(down, deployment, |deployment, i| deployment.api(i).kill(), random).await,
-        Fault::PauseWorker => {
-            down_for(BEYOND_THE_LEASE, deployment, |deployment, i| deployment.worker(i).pause(), random).await
-        }
-        Fault::PauseApi => {
-            down_for(down, deployment, |deployment, i| deployment.api(i).pause(), random).await
-        }
-        Fault::RestartRedis => {
-            down_for(down, deployment, |deployment, _| deployment.stop_redis(), random).await
-        }
-        Fault::KillRedis => down_for(down, deployment, |deployment, _| deployment.kill_redis(), random).await,
-        Fault::FlushRedis => deployment.flush_redis().await?,
-        Fault::RestartPostgres => {
-            down_for(down, deployment, |deployment, _| deployment.stop_postgres(), random).await
-        }
-        Fault::CutRedis => deployment.cut_redis(),
-        Fault::CutPostgres => deployment.cut_postgres(),
+impl Made {
+    fn add(&mut self, fault: Fault, seen: u64) {
+        self.times += 1;
+        self.seen += seen;
+        self.unit = fault.unit();
     }
-    Ok(())
 }
 
-async fn down_for(
-    how_long: Duration,
+/// What was seen of it, in the unit of that fault. It lasts until something was.
+async fn make(
+    fault: Fault,
     deployment: &mut Deployment,
-    take_down: fn(&mut Deployment, usize),
     random: &mut StdRng,
-) {
-    take_down(deployment, random.random_range(0..100));
-    sleep(how_long).await;
+    longest: Duration,
+) -> anyhow::Result<u64> {
+    let before = disturbed(fault, deployment).await?;
+    let mut seen = begin(fault, deployment, random).await?;
+    sleep(how_long(fault, random, longest)).await;
+    let by = Instant::now() + SEEN_WITHIN;
+    if let Some(before) = before {
+        while seen == 0 && Instant::now() < by {
+            seen = disturbed(fault, deployment).await?.unwrap_or(0).saturating_sub(before);
+            sleep(LOOK_EVERY).await;
+        }
+    }
+    if fault == Fault::PromoteStaleReplica {
+        deployment.fail_redis_over().await?;
+    }
+    Ok(seen)
+}
+
+async fn begin(fault: Fault, deployment: &mut Deployment, random: &mut StdRng) -> anyhow::Result<u64> {
+    let which = random.random_range(0..100);
+    match fault {
+        Fault::KillWorker => deployment.worker(which).kill(),
+        Fault::KillApi => deployment.api(which).kill(),
+        Fault::PauseWorker => deployment.worker(which).pause(),
+        Fault::PauseApi => deployment.api(which).pause(),
+        Fault::RestartRedis => deployment.redis().stop(),
+        Fault::KillRedis => deployment.redis().kill(),
+        Fault::FlushRedis => deployment.redis().operate("FLUSHALL").await.map(drop)?,
+        Fault::CutAofTail => return deployment.redis().kill_and_cut_tail(random.random_range(1..20_000)),
+        Fault::PromoteStaleReplica => deployment.redis().leave_the_other_behind().await?,
+        Fault::FillRedis => deployment.redis().operate("CONFIG SET maxmemory 1").await.map(drop)?,
+        Fault::KillRedisConnections => return deployment.redis().kill_connections().await,
+        Fault::CutRedis => return Ok(deployment.to_redis().cut()),
+        Fault::LoseRedisAnswers => deployment.to_redis().behave(Behaviour::AnswersLost),
+        Fault::MuteRedis => deployment.to_redis().behave(Behaviour::Mute),
+        Fault::RestartPostgres => deployment.stop_postgres(),
+        Fault::PausePostgres => return Ok(deployment.pause_postgres()),
+        Fault::KillPostgresConnections => return deployment.kill_postgres_connections(),
+        Fault::NoPostgresConnections => deployment.allow_no_postgres_connections()?,
+        Fault::SlowPostgres => deployment.to_postgres().behave(Behaviour::Slow(COMMIT_DELAY)),
+        Fault::CutPostgres => return Ok(deployment.to_postgres().cut()),
+        Fault::LosePostgresAnswers => deployment.to_postgres().behave(Behaviour::AnswersLost),
+        Fault::SecondArchive => return deployment.start_second_archive().await.map(u64::from),
+    }
+    Ok(0)
+}
+
+fn how_long(fault: Fault, random: &mut StdRng, longest: Duration) -> Duration {
+    match fault {
+        Fault::PauseWorker => BEYOND_THE_LEASE,
+        Fault::MuteRedis => BEYOND_THE_TIME_OUT,
+        Fault::FlushRedis | Fault::CutRedis | Fault::CutPostgres | Fault::SecondArchive => Duration::ZERO,
+        _ => random.random_range(Duration::ZERO..longest),
+    }
+}
+
+/// A number that grows while the fault does something, if it is one that does something for a while.
+async fn disturbed(fault: Fault, deployment: &mut Deployment) -> anyhow::Result<Option<u64>> {
+    Ok(Some(match fault {
+        Fault::LoseRedisAnswers | Fault::MuteRedis => deployment.to_redis().disturbed(),
+        Fault::LosePostgresAnswers | Fault::SlowPostgres => deployment.to_postgres().disturbed(),
+        Fault::NoPostgresConnections => deployment.to_postgres().connections(),
+        Fault::FillRedis => deployment.redis().refused_for_memory().await?,
+        Fault::PromoteStaleReplica => deployment.redis().behind().await?,
+        _ => return Ok(None),
+    }))
 }

@@ -36,8 +36,20 @@ fn name(i: usize) -> String {
 }
 
 fn node(random: &mut StdRng, effects: &str) -> Value {
-    let kinds: [fn(&mut StdRng, &str) -> Value; 9] =
-        [plain, plain, shaky, nap, compute, question, each, doomed_but_ignored, forgettable];
+    let kinds: [fn(&mut StdRng, &str) -> Value; 12] = [
+        plain,
+        plain,
+        shaky,
+        nap,
+        compute,
+        question,
+        question,
+        each,
+        doomed_but_ignored,
+        doomed,
+        news,
+        forgettable,
+    ];
     let kind = kinds.choose(random).unwrap_or(&kinds[0]);
     kind(random, effects)
 }
@@ -98,4 +110,17 @@ fn forgettable(_: &mut StdRng, _: &str) -> Value {
         "timeout": "2s",
         "retry": { "max_attempts": 20, "backoff": "fixed", "initial": "50ms", "jitter": false },
     })
+}
+
+/// Its run fails, and can be retried.
+fn doomed(random: &mut StdRng, effects: &str) -> Value {
+    match random.random_bool(0.3) {
+        true => json!({ "type": "function", "function": "fail", "input": { "retryable": false } }),
+        false => plain(random, effects),
+    }
+}
+
+/// Waits for a signal, and goes on without one after a while.
+fn news(_: &mut StdRng, _: &str) -> Value {
+    json!({ "type": "wait", "signal": "go", "timeout": "5s", "on_error": "continue" })
 }

@@ -1,11 +1,13 @@
 //! Real processes, real faults, and the question whether anything was lost.
 //!
-//! A supervisor starts two APIs, three workers, Redis and Postgres, submits runs of random graphs, and does to the
-//! processes what operations does to them, only more often. When it has stopped, every accepted run must end, and
-//! the archive must show that each of them kept the rules (`check`). The seed decides what is submitted and what is
-//! done; when exactly things meet is up to the machine.
+//! A supervisor starts two APIs, three workers, Redis and Postgres, submits runs of random graphs and decides about them, and
+//! does to the processes what operations does to them, only more often. When it has stopped, every accepted run must end,
+//! and the archive must show that each of them kept the rules (`check`) and that every answer was true (`answers`). The
+//! seed decides what is submitted and what is done; when exactly things meet is up to the machine.
 
+mod answers;
 mod check;
+mod decisions;
 mod deployment;
 mod effects;
 mod faults;
@@ -13,6 +15,7 @@ mod graphs;
 mod load;
 mod process;
 mod proxy;
+mod redis_pair;
 mod report;
 mod worker;
 
@@ -23,7 +26,8 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 pub use check::{Executions, Violations, check_run};
-pub use report::Report;
+pub use faults::{FAULT_KINDS, Made};
+pub use report::{Answers, Report};
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -44,15 +48,19 @@ pub async fn run(plan: &Plan) -> anyhow::Result<Report> {
     let effects = effects::Effects::serve().await?;
     let mut deployment = deployment::Deployment::start(&plan.binary).await?;
     let mut random = StdRng::seed_from_u64(plan.seed);
-    let load = load::Load::start(random_part(&mut random), deployment.addresses(), effects.url());
+    let mut load = load::Load::start(random_part(&mut random), &deployment.addresses(), &effects.url());
     let faults = faults::make_trouble(&mut deployment, random_part(&mut random), plan.trouble).await?;
     deployment.heal().await?;
     load.submit_no_more();
     deployment.until_all_ended(plan.settle_timeout).await?;
-    let submitted = load.stop().await?;
+    let asked = load.dismiss_users().await;
+    // What a user asked for last may have brought a run back.
+    deployment.until_all_ended(plan.settle_timeout).await?;
+    load.stop().await?;
     let mut report = Report { seed: plan.seed, faults, ..Report::default() };
     let history = deployment.history().await?;
-    check::everything(&history, &submitted, &effects.counts(), &mut report).await?;
+    check::everything(&history, &asked, &effects.counts(), &mut report).await?;
+    report.violations.append(&mut deployment.violations);
     deployment.stop();
     Ok(report)
 }

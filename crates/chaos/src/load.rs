@@ -1,152 +1,319 @@
-//! What users do meanwhile: submit, decide, patch, cancel, through whichever API answers.
+//! What users do meanwhile: submit, decide, signal, patch, pause, cancel, retry, through whichever API answers.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use rand::RngExt;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
-use reqwest::{Client, Response};
+use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use switchyard_core::RunId;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::graphs;
+use crate::decisions::{Answer, Decision, Kind};
 use crate::worker::Worker;
+use crate::{graphs, random_part};
 
-/// How long one request may take. A request without an answer was promised nothing.
-const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
-const PAUSE_MAX: Duration = Duration::from_millis(120);
+const USERS: usize = 6;
+/// How long one request may take: longer than a server looks for an outcome before it says that it is unknown.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(18);
+const PAUSE_MAX: Duration = Duration::from_millis(300);
+/// How often a request is repeated whose outcome is unknown.
+const TRIES_MAX: usize = 3;
 
-/// What was accepted, and what else was answered with success.
+/// A run that somebody tried to start.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    /// In its input.
+    pub(crate) mark: String,
+    /// What was answered, if something was.
+    pub(crate) run: Option<RunId>,
+    pub(crate) answers: Vec<Answer>,
+}
+
+/// What was asked for, and what was answered.
 #[derive(Debug, Default)]
-pub(crate) struct Submitted {
-    pub(crate) runs: Vec<RunId>,
-    /// Patches that were answered with success, by run.
-    pub(crate) patches: HashMap<RunId, Vec<String>>,
-    pub(crate) cancelled: Vec<RunId>,
-    pub(crate) decisions: usize,
-    pub(crate) refused: usize,
+pub(crate) struct Asked {
+    pub(crate) submissions: Vec<Submission>,
+    pub(crate) decisions: Vec<Decision>,
+    /// Patches that were answered with success: run and node.
+    pub(crate) patches: Vec<(RunId, String)>,
+    /// Repetitions of what was answered before.
+    pub(crate) repeated: usize,
+    /// What no server should ever say.
+    pub(crate) wrong: Vec<String>,
+}
+
+impl Asked {
+    fn and(mut self, other: Self) -> Self {
+        self.submissions.extend(other.submissions);
+        self.decisions.extend(other.decisions);
+        self.patches.extend(other.patches);
+        self.wrong.extend(other.wrong);
+        self.repeated += other.repeated;
+        self
+    }
 }
 
 pub(crate) struct Load {
     enough: CancellationToken,
     stop: CancellationToken,
-    user: JoinHandle<Submitted>,
+    users: JoinSet<Asked>,
+    stop_worker: CancellationToken,
     worker: JoinHandle<()>,
 }
 
 struct User {
+    number: usize,
+    serial: usize,
     random: StdRng,
     http: Client,
     addresses: Vec<String>,
     effects: String,
-    submitted: Submitted,
+    runs: Vec<RunId>,
+    asked: Asked,
+}
+
+/// What a request came to, and what was said.
+struct Heard {
+    answer: Answer,
+    body: Value,
 }
 
 impl Load {
-    pub(crate) fn start(mut random: StdRng, addresses: Vec<String>, effects: String) -> Self {
+    pub(crate) fn start(mut random: StdRng, addresses: &[String], effects: &str) -> Self {
         let (enough, stop) = (CancellationToken::new(), CancellationToken::new());
         let http = Client::builder().timeout(REQUEST_TIME_MAX).build().unwrap_or_default();
-        let worker = Worker {
-            random: StdRng::from_rng(&mut random),
-            http: http.clone(),
-            addresses: addresses.clone(),
-        };
-        let worker = tokio::spawn(worker.work_until(stop.clone()));
-        let user = User { random, http, addresses, effects, submitted: Submitted::default() };
-        Self { user: tokio::spawn(user.act_until(enough.clone(), stop.clone())), worker, enough, stop }
+        let worker =
+            Worker { random: random_part(&mut random), http: http.clone(), addresses: addresses.to_vec() };
+        let stop_worker = CancellationToken::new();
+        let worker = tokio::spawn(worker.work_until(stop_worker.clone()));
+        let mut users = JoinSet::new();
+        for number in 0..USERS {
+            let user = User {
+                number,
+                serial: 0,
+                random: random_part(&mut random),
+                http: http.clone(),
+                addresses: addresses.to_vec(),
+                effects: effects.to_owned(),
+                runs: Vec::new(),
+                asked: Asked::default(),
+            };
+            users.spawn(user.act_until(enough.clone(), stop.clone()));
+        }
+        Self { users, stop_worker, worker, enough, stop }
     }
 
-    /// From now on the user only answers what is asked.
+    /// From now on users only answer what is asked, and let go on what they paused.
     pub(crate) fn submit_no_more(&self) {
         self.enough.cancel();
     }
 
-    pub(crate) async fn stop(self) -> anyhow::Result<Submitted> {
+    /// Waits for the users' last requests. The worker goes on.
+    pub(crate) async fn dismiss_users(&mut self) -> Asked {
         self.stop.cancel();
-        self.worker.await?;
-        Ok(self.user.await?)
+        let users = std::mem::take(&mut self.users);
+        users.join_all().await.into_iter().fold(Asked::default(), Asked::and)
+    }
+
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        self.stop_worker.cancel();
+        Ok(self.worker.await?)
     }
 }
 
 impl User {
-    async fn act_until(mut self, enough: CancellationToken, stop: CancellationToken) -> Submitted {
+    async fn act_until(mut self, enough: CancellationToken, stop: CancellationToken) -> Asked {
         while !stop.is_cancelled() {
-            let done = if enough.is_cancelled() { self.decide().await } else { self.act().await };
-            if done.is_none() {
-                self.submitted.refused += 1;
+            if enough.is_cancelled() {
+                self.decide().await;
+                self.resume_any().await;
+            } else {
+                self.act().await;
             }
             tokio::time::sleep(self.random.random_range(Duration::ZERO..PAUSE_MAX)).await;
         }
-        self.submitted
+        self.asked
     }
 
-    /// None: refused, or not answered.
     async fn act(&mut self) -> Option<()> {
-        match self.random.random_range(0..10) {
-            0 => self.patch().await,
-            1 => self.cancel().await,
-            2 | 3 => self.decide().await,
+        match self.random.random_range(0..20) {
+            0 | 1 => self.patch().await,
+            2 => self.of_recent(Kind::Cancel, "cancel").await,
+            3 | 4 => self.of_recent(Kind::Pause, "pause").await,
+            5 | 6 => self.resume_any().await,
+            7 => self.retry_any().await,
+            8 | 9 | 10 => self.signal().await,
+            11 | 12 | 13 => self.decide().await,
             _ => self.submit().await,
         }
     }
 
+    /// Different for everything that any user asks for.
+    fn mark(&mut self) -> String {
+        self.serial += 1;
+        format!("u{}-{}-", self.number, self.serial)
+    }
+
+    /// Half of them name what they do, as a careful client does.
+    fn operation(&mut self, mark: &str) -> Option<String> {
+        self.random.random_bool(0.5).then(|| format!("op-{mark}"))
+    }
+
     async fn submit(&mut self) -> Option<()> {
+        let mark = self.mark();
         let workflow = graphs::workflow(&mut self.random, &self.effects);
-        let mut body = json!({ "workflow": workflow, "input": {} });
+        let mut body = json!({ "workflow": workflow, "input": { "mark": mark } });
         if self.random.random_bool(0.2) {
             body["concurrency"] = json!({ "key": "tenant", "limit": 4 });
         }
-        let answer = self.post("/v1/runs", &body).await?;
-        let document: Value = answer.json().await.ok()?;
-        let run: RunId = document["run_id"].as_str()?.parse().ok()?;
-        self.submitted.runs.push(run);
+        let operation = self.operation(&mark);
+        let (answers, said) = self.ask("/v1/runs", &body, operation).await;
+        let run = said["run_id"].as_str().and_then(|run| run.parse().ok());
+        self.runs.extend(run);
+        self.asked.submissions.push(Submission { mark, run, answers });
         Some(())
     }
 
     /// A run of late, which is likely to be under way.
     fn recent(&mut self) -> Option<RunId> {
-        let runs = &self.submitted.runs;
-        let back = self.random.random_range(1..=8).min(runs.len());
-        (back > 0).then(|| runs[runs.len() - back])
+        let back = self.random.random_range(1..=4).min(self.runs.len());
+        (back > 0).then(|| self.runs[self.runs.len() - back])
     }
 
-    async fn patch(&mut self) -> Option<()> {
+    async fn of_recent(&mut self, kind: Kind, verb: &str) -> Option<()> {
         let run = self.recent()?;
-        let (node, spec) = graphs::addition(&mut self.random, &self.effects);
-        let ops = json!([{ "op": "add_node", "id": node, "node": spec }]);
-        self.post(&format!("/v1/runs/{run}/patches"), &json!({ "ops": ops, "by": "chaos" })).await?;
-        self.submitted.patches.entry(run).or_default().push(node);
+        self.by(run, kind, &format!("/v1/runs/{run}/{verb}")).await;
         Some(())
     }
 
-    async fn cancel(&mut self) -> Option<()> {
-        let run = self.recent()?;
-        self.post(&format!("/v1/runs/{run}/cancel"), &json!({ "by": "chaos" })).await?;
-        self.submitted.cancelled.push(run);
+    async fn resume_any(&mut self) -> Option<()> {
+        let run = self.any("paused").await?;
+        self.by(run, Kind::Resume, &format!("/v1/runs/{run}/resume")).await;
+        Some(())
+    }
+
+    async fn retry_any(&mut self) -> Option<()> {
+        let run = self.any("failed").await?;
+        self.by(run, Kind::Retry, &format!("/v1/runs/{run}/retry")).await;
+        Some(())
+    }
+
+    async fn signal(&mut self) -> Option<()> {
+        let (run, mark) = (self.recent()?, self.mark());
+        let body = json!({ "payload": { "mark": mark } });
+        self.decision(run, Kind::Signal, mark, &format!("/v1/runs/{run}/signals/go"), &body).await;
+        Some(())
+    }
+
+    async fn patch(&mut self) -> Option<()> {
+        let (run, mark) = (self.recent()?, self.mark());
+        let (node, spec) = graphs::addition(&mut self.random, &self.effects);
+        let body = json!({ "ops": [{ "op": "add_node", "id": node, "node": spec }], "by": mark });
+        let done = self.decision(run, Kind::Patch, mark, &format!("/v1/runs/{run}/patches"), &body).await;
+        if done == Answer::Done {
+            self.asked.patches.push((run, node));
+        }
         Some(())
     }
 
     async fn decide(&mut self) -> Option<()> {
-        let url = format!("{}/v1/approvals", self.address());
-        let list: Value = self.http.get(url).send().await.ok()?.json().await.ok()?;
-        let Some(approval) = list["approvals"].get(0).and_then(|one| one["approval"].as_str()) else {
-            return Some(());
-        };
-        let how = if self.random.random_bool(0.8) { "approve" } else { "reject" };
-        self.post(&format!("/v1/approvals/{approval}/{how}"), &json!({ "by": "chaos" })).await?;
-        self.submitted.decisions += 1;
+        let list = self.get("/v1/approvals").await?;
+        let open = list["approvals"].as_array()?;
+        let one = open.get(self.random.random_range(0..open.len().max(1)))?;
+        let (approval, run) = (one["approval"].as_str()?.to_owned(), one["run"].as_str()?.parse().ok()?);
+        let (kind, how) =
+            if self.random.random_bool(0.8) { (Kind::Approve, "approve") } else { (Kind::Reject, "reject") };
+        self.by(run, kind, &format!("/v1/approvals/{approval}/{how}")).await;
         Some(())
+    }
+
+    /// Any run in that state.
+    async fn any(&mut self, status: &str) -> Option<RunId> {
+        let list = self.get(&format!("/v1/runs?status={status}&limit=20")).await?;
+        let runs = list["runs"].as_array()?;
+        runs.get(self.random.random_range(0..runs.len().max(1)))?["run_id"].as_str()?.parse().ok()
+    }
+
+    async fn by(&mut self, run: RunId, kind: Kind, path: &str) {
+        let mark = self.mark();
+        let body = json!({ "by": mark });
+        self.decision(run, kind, mark, path, &body).await;
+    }
+
+    async fn decision(&mut self, run: RunId, kind: Kind, mark: String, path: &str, body: &Value) -> Answer {
+        let operation = self.operation(&mark);
+        let (answers, _) = self.ask(path, body, operation).await;
+        let decision = Decision { run, kind, mark, answers };
+        let known = decision.known();
+        self.asked.decisions.push(decision);
+        known
+    }
+
+    /// Asks, and asks again under the same operation id while the outcome is unknown; sometimes once more although it is
+    /// known, which must change nothing. What was answered, and what was said last.
+    async fn ask(&mut self, path: &str, body: &Value, operation: Option<String>) -> (Vec<Answer>, Value) {
+        let (mut operation, mut answers) = (operation, Vec::new());
+        loop {
+            let Heard { answer, body: said } = self.post(path, body, operation.as_deref()).await;
+            answers.push(answer);
+            if let Some(told) = said["operation"].as_str() {
+                operation.get_or_insert_with(|| told.to_owned());
+            }
+            let unknown = answer == Answer::Unknown && answers.len() < TRIES_MAX;
+            if operation.is_none() || !unknown {
+                if answer == Answer::Done && operation.is_some() && self.random.random_bool(0.2) {
+                    self.repeat(path, body, operation.as_deref(), &said).await;
+                }
+                return (answers, said);
+            }
+        }
+    }
+
+    /// What was done is answered as done, with the same run.
+    async fn repeat(&mut self, path: &str, body: &Value, operation: Option<&str>, first: &Value) {
+        let again = self.post(path, body, operation).await;
+        self.asked.repeated += 1;
+        let other_run = again.answer == Answer::Done && again.body["run_id"] != first["run_id"];
+        let refused_for_good = again.answer == Answer::Refused && again.body["status"] != json!(503);
+        if other_run || refused_for_good {
+            let said = again.body.to_string();
+            self.asked.wrong.push(format!("{path} was done, and repeated under {operation:?} said {said}"));
+        }
     }
 
     fn address(&mut self) -> String {
         self.addresses[self.random.random_range(0..self.addresses.len())].clone()
     }
 
-    async fn post(&mut self, path: &str, body: &Value) -> Option<Response> {
+    async fn get(&mut self, path: &str) -> Option<Value> {
         let url = format!("{}{path}", self.address());
-        let answer = self.http.post(url).json(body).send().await.ok()?;
-        answer.status().is_success().then_some(answer)
+        self.http.get(url).send().await.ok()?.json().await.ok()
+    }
+
+    async fn post(&mut self, path: &str, body: &Value, operation: Option<&str>) -> Heard {
+        let url = format!("{}{path}", self.address());
+        let mut request = self.http.post(url).json(body);
+        if let Some(operation) = operation {
+            request = request.header("Idempotency-Key", operation);
+        }
+        let Ok(response) = request.send().await else {
+            return Heard { answer: Answer::Unknown, body: Value::Null };
+        };
+        let status = response.status();
+        let body: Value = response.json().await.unwrap_or_default();
+        Heard { answer: answer(status, body["code"].as_str().unwrap_or_default()), body }
+    }
+}
+
+/// Only what says that nothing was changed is a refusal.
+fn answer(status: StatusCode, code: &str) -> Answer {
+    match code {
+        _ if status.is_success() => Answer::Done,
+        "done_and_unread" => Answer::Done,
+        "outcome_unknown" => Answer::Unknown,
+        _ if status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE => Answer::Refused,
+        _ => Answer::Unknown,
     }
 }

@@ -3,21 +3,40 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::faults::Made;
+
+/// How many requests were answered how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answers {
+    pub acknowledged: usize,
+    pub refused: usize,
+    pub unknown: usize,
+    /// Those acknowledged whose outcome was unknown until they were repeated.
+    pub cleared_up: usize,
+}
+
+impl fmt::Display for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} acknowledged, {} refused, {} unknown", self.acknowledged, self.refused, self.unknown)?;
+        write!(f, "; {} acknowledged on repetition only", self.cleared_up)
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Report {
     pub seed: u64,
-    /// How often each fault was made.
-    pub faults: BTreeMap<&'static str, usize>,
+    pub faults: BTreeMap<&'static str, Made>,
     /// Accepted runs, and those that they started.
     pub runs: usize,
     pub children: usize,
     pub succeeded: usize,
     pub failed: usize,
     pub cancelled: usize,
-    pub patches: usize,
-    pub decisions: usize,
-    /// Requests that were refused or not answered. Nothing is owed for those.
-    pub refused: usize,
+    /// Submissions and decisions: what was acknowledged, what was refused, what nobody knows.
+    pub submissions: Answers,
+    pub decisions: BTreeMap<String, Answers>,
+    /// Acknowledged requests that were sent once more.
+    pub asked_again: usize,
     /// Calls of the world outside, and how many of them a fault repeated.
     pub executions: usize,
     pub repeated: usize,
@@ -29,20 +48,21 @@ impl fmt::Display for Report {
         writeln!(f, "seed {}", self.seed)?;
         writeln!(
             f,
-            "{} runs accepted with {} children: {} succeeded, {} failed, {} cancelled; {} patches, {} decisions, {} \
-             requests refused or unanswered",
-            self.runs,
-            self.children,
-            self.succeeded,
-            self.failed,
-            self.cancelled,
-            self.patches,
-            self.decisions,
-            self.refused
+            "{} runs accepted with {} children: {} succeeded, {} failed, {} cancelled",
+            self.runs, self.children, self.succeeded, self.failed, self.cancelled
         )?;
-        let faults: Vec<String> =
-            self.faults.iter().map(|(fault, count)| format!("{count} × {fault}")).collect();
-        writeln!(f, "faults: {}", faults.join(", "))?;
+        writeln!(f, "submissions: {}", self.submissions)?;
+        for (kind, answers) in &self.decisions {
+            writeln!(f, "{kind}: {answers}")?;
+        }
+        writeln!(f, "{} acknowledged requests were sent once more", self.asked_again)?;
+        for (fault, made) in &self.faults {
+            write!(f, "{} × {fault}", made.times)?;
+            match made.unit {
+                Some(unit) => writeln!(f, ": {} {unit}", made.seen)?,
+                None => writeln!(f)?,
+            }
+        }
         writeln!(f, "{} calls of the world outside, {} of them repeated", self.executions, self.repeated)?;
         write!(f, "{} violations", self.violations.len())?;
         for violation in &self.violations {

@@ -110,6 +110,38 @@ impl Postgres {
         if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
     }
 
+    /// Stops every process of it where it is, as a machine that hangs does, until [`Postgres::go_on`]. How many.
+    pub fn pause(&self) -> usize {
+        self.signal("-STOP")
+    }
+
+    pub fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    /// To the server first, which then starts no further process.
+    fn signal(&self, signal: &str) -> usize {
+        let pid_file = fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap_or_default();
+        let Some(server) = pid_file.lines().next().map(str::trim).filter(|pid| !pid.is_empty()) else {
+            return 0;
+        };
+        let mut pids = vec![server.to_owned()];
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            // The name of the program stands in parentheses, and may contain anything else.
+            let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
+            if parent == Some(server) {
+                pids.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        // One may have ended meanwhile.
+        let heard = |pid: &&String| {
+            let sent = Command::new("kill").args([signal, pid.as_str()]).stderr(Stdio::null()).status();
+            sent.is_ok_and(|status| status.success())
+        };
+        pids.iter().filter(heard).count()
+    }
+
     /// Ends it in order. Connections are closed, what was committed is kept.
     pub fn stop(&mut self) {
         self.end("stop");
@@ -128,6 +160,8 @@ impl Postgres {
 
     fn end(&mut self, how: &str) {
         let Some(mut keeper) = self.keeper.take() else { return };
+        // A process that is paused does not hear that it is to end.
+        self.go_on();
         let mut stdin = keeper.stdin.take().expect("stdin is a pipe");
         writeln!(stdin, "{how}").expect("the keeper listens");
         keeper.wait().expect("the keeper ends");
