@@ -18,8 +18,9 @@ const USERS: usize = 6;
 /// How long one request may take: longer than a server looks for an outcome before it says that it is unknown.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(18);
 const PAUSE_MAX: Duration = Duration::from_millis(300);
-/// How often a request is repeated whose outcome is unknown.
-const TRIES_MAX: usize = 3;
+/// How often a request is sent whose outcome is unknown, and how long its sender waits before the next time.
+const TRIES_MAX: usize = 6;
+const BETWEEN_TRIES_MAX: Duration = Duration::from_millis(800);
 
 /// A run that somebody tried to start.
 #[derive(Debug)]
@@ -144,8 +145,8 @@ impl User {
             3 | 4 => self.of_recent(Kind::Pause, "pause").await,
             5 | 6 => self.resume_any().await,
             7 => self.retry_any().await,
-            8 | 9 | 10 => self.signal().await,
-            11 | 12 | 13 => self.decide().await,
+            8..=10 => self.signal().await,
+            11..=13 => self.decide().await,
             _ => self.submit().await,
         }
     }
@@ -268,6 +269,7 @@ impl User {
                 }
                 return (answers, said);
             }
+            tokio::time::sleep(self.random.random_range(Duration::ZERO..BETWEEN_TRIES_MAX)).await;
         }
     }
 
@@ -275,7 +277,10 @@ impl User {
     async fn repeat(&mut self, path: &str, body: &Value, operation: Option<&str>, first: &Value) {
         let again = self.post(path, body, operation).await;
         self.asked.repeated += 1;
-        let other_run = again.answer == Answer::Done && again.body["run_id"] != first["run_id"];
+        // Something that was done and cannot be read names no run.
+        let runs = [&again.body["run_id"], &first["run_id"]];
+        let other_run =
+            again.answer == Answer::Done && runs.iter().all(|run| run.is_string()) && runs[0] != runs[1];
         let refused_for_good = again.answer == Answer::Refused && again.body["status"] != json!(503);
         if other_run || refused_for_good {
             let said = again.body.to_string();
