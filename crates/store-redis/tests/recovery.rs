@@ -366,6 +366,30 @@ async fn a_large_run_is_cancelled_while_it_is_busy() {
     assert_eq!(record.status, RunStatus::Cancelled);
 }
 
+/// A parent is not in Redis a moment while it is rebuilt. It would never hear of a child that ends meanwhile.
+#[tokio::test]
+async fn a_child_does_not_end_while_its_parent_is_rebuilt() {
+    let mut scene = Scene::new().await;
+    let parent = scene.start().await;
+    let task = scene.claim(1).await.remove(0);
+    let children = scene.wait_for_children(&task, 1).await;
+    let child = scene.claim(1).await.remove(0);
+    scene.store.archived().await.expect("archived");
+    scene.cli(&[
+        "DEL",
+        &scene.store.keys().run(parent),
+        &format!("dag:{parent}"),
+        &format!("context:{parent}"),
+    ]);
+    let claim = ClaimRef { run: child.run, node: child.node.clone(), claim: child.claim };
+    let done = vec![Settlement { claim, outcome: TaskOutcome::Succeeded(Payload::null()) }];
+    let refused = scene.store.step(done, &Want::nothing("w".into())).await;
+    assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("rebuilt")), "{refused:?}");
+    assert_eq!(scene.recover().await, 1, "the parent");
+    assert_eq!(scene.succeed(&child).await, Settled::Applied);
+    scene.finish(&[children[0], children[1], children[2], parent]).await;
+}
+
 /// The process that starts a run may remember a graph that Redis has lost. Others need it too.
 #[tokio::test]
 async fn a_graph_that_redis_lost_is_there_again_with_the_next_run_on_it() {

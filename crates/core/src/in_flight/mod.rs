@@ -274,6 +274,7 @@ impl InFlight {
         let mut further = Vec::new();
         if let (Some(parent), Phase::Ended(status)) = (&run.accepted.parent, run.phase) {
             let end = ChildEnd { status, output: run.output.clone(), error: run.error.clone() };
+            self.note_untold(parent.run);
             further.extend(self.changing(parent.run, |p, changes| p.child_ended(parent, end, now, changes)));
         }
         if let Some(next) = self.leave_concurrency_key(&run) {

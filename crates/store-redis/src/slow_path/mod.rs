@@ -142,6 +142,9 @@ impl RedisStore {
                 line_read *= 16;
                 continue;
             }
+            if read_set.taken_up.is_empty() {
+                self.have_ended(in_flight.untold().filter(|parent| !loaded.has(*parent))).await?;
+            }
             let plan = plan::plan(&self.keys, read_set, &loaded, in_flight.give_back(), &events, &graphs)?;
             if self.commit(plan).await? {
                 return Ok(answer);
@@ -155,6 +158,20 @@ impl RedisStore {
         }
         drop(turn);
         Err(StoreError::unavailable("what is to be changed is changed by others all the time; try again"))
+    }
+
+    /// A run whose parent is not in Redis ends only if the parent has: one that is just being rebuilt from the archive
+    /// would never hear of it, and wait for good.
+    async fn have_ended(&self, parents: impl Iterator<Item = RunId>) -> Result<(), StoreError> {
+        for parent in parents {
+            let record = self.archive.run(parent).await.map_err(StoreError::not_applied)?;
+            if record.is_some_and(|record| !record.status.is_terminal()) {
+                let why =
+                    format!("{parent} waits for a run that ends, and is still to be rebuilt; try again");
+                return Err(StoreError::unavailable(why));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses what was only to be done under conditions that do not hold any more.
