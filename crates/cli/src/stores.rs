@@ -126,7 +126,7 @@ async fn open_shared(settings: &Settings, redis: RedisSettings, role: Role) -> R
         nodes: settings.nodes(),
         handlers: Handlers::with_builtins(),
         retention: settings.retention(),
-        settings: monitor_settings(settings),
+        monitor: monitor_settings(settings),
         pods: pods(settings).await?,
         plain: PlainSettings { lease: settings.plain_lease },
         observe: observe::observe(settings)?,

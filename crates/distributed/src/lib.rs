@@ -54,7 +54,7 @@ pub struct Options {
     /// What is kept of runs that have ended; all of it, if not given.
     pub retention: Option<Retention>,
     /// How the members of the group that reads tasks are looked after.
-    pub settings: MonitorSettings,
+    pub monitor: MonitorSettings,
     /// Which workers have a pod, where there are pods.
     pub pods: Option<Arc<dyn LivePods>>,
     /// How plain workers are treated.
@@ -92,7 +92,7 @@ impl Distributed {
             admin: hot.admin(),
             metrics: options.observe.metrics().clone(),
             pods: options.pods,
-            settings: options.settings,
+            settings: options.monitor,
         };
         let host = Host::new(engine, options.handlers, options.nodes, options.observe)?;
         let Options { worker, retention, plain, .. } = options;

@@ -46,7 +46,7 @@ impl std::fmt::Display for RedisAt {
 }
 
 /// No consumer disappears during a measurement: the group is checked once.
-fn settings() -> MonitorSettings {
+fn monitor_settings() -> MonitorSettings {
     let long = Duration::from_secs(3_600);
     let cleanup = CleanupPolicy { idle_min: long, dry_run: false, lock: LEASE, every: long };
     MonitorSettings { cleanup, long, watch_every: None }
@@ -99,7 +99,7 @@ impl RedisPrefix {
             nodes: NodeSettings::default(),
             handlers,
             retention: None,
-            settings: settings(),
+            monitor: monitor_settings(),
             pods: None,
             plain: PlainSettings { lease: LEASE },
             observe: Observe::default(),

@@ -56,12 +56,12 @@ impl InFlight {
             }
             return;
         };
-        let was_in_play = parallelism_state.active.contains(&node);
+        let was_active = parallelism_state.active.contains(&node);
         parallelism_state.arrive(slot.run.ir.node(node).priority, node);
-        if was_in_play && slot.run.hands_out() {
+        if was_active && slot.run.hands_out() {
             self.enqueue(id, node, now);
         }
-        self.fill_play(id, now);
+        self.fill_parallelism(id, now);
     }
 
     pub(super) fn token_left(&mut self, id: RunId, node: NodeIx, now: Timestamp) {
@@ -69,11 +69,11 @@ impl InFlight {
             self.runs.get_mut(&id).and_then(|slot| slot.parallelism_state.as_mut())
         {
             parallelism_state.active.remove(&node);
-            self.fill_play(id, now);
+            self.fill_parallelism(id, now);
         }
     }
 
-    fn fill_play(&mut self, id: RunId, now: Timestamp) {
+    fn fill_parallelism(&mut self, id: RunId, now: Timestamp) {
         loop {
             let Some(slot) = self.runs.get_mut(&id) else { return };
             if !slot.run.hands_out() {

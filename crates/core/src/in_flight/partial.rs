@@ -115,7 +115,7 @@ impl InFlight {
         self.runs.insert(id, slot);
     }
 
-    pub fn lend_gate(&mut self, key: Arc<str>, concurrency_key: ConcurrencyState) {
+    pub fn load_concurrency_key(&mut self, key: Arc<str>, concurrency_key: ConcurrencyState) {
         let ConcurrencyState { limit, under_way, line } = concurrency_key;
         self.concurrency_keys.insert(key, ConcurrencyKey { limit, under_way, line: line.into() });
     }

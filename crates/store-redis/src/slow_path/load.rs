@@ -55,12 +55,12 @@ pub(crate) struct Found {
 struct Reply {
     now: Timestamp,
     found: Vec<Found>,
-    concurrency_keys: Vec<GateReply>,
+    concurrency_keys: Vec<ConcurrencyReply>,
     /// What the operation that was looked for had asked for, if it took effect.
     command: Option<Hash>,
 }
 
-type GateReply = (String, String, String, String, u32, usize, Vec<(RunText, f64)>);
+type ConcurrencyReply = (String, String, String, String, u32, usize, Vec<(RunText, f64)>);
 type RunText = String;
 
 impl Found {
@@ -101,7 +101,7 @@ impl RedisStore {
             }
         }
         for concurrency_key in concurrency_keys {
-            let (key, concurrency_key) = read_gate(concurrency_key, &loaded.passed)?;
+            let (key, concurrency_key) = read_concurrency_key(concurrency_key, &loaded.passed)?;
             loaded.concurrency_keys.insert(key, concurrency_key);
         }
         if let (Some((run, id)), Some(command)) = (&read_set.operation, command)
@@ -127,7 +127,7 @@ impl RedisStore {
         args.extend_from_slice(concurrency_keys);
         args.push(operation.iter().len().to_string());
         args.extend(operation.iter().flat_map(|(run, id)| [run.to_string(), id.to_string()]));
-        let (now, runs, concurrency_keys, commands): (i64, Vec<Value>, Vec<GateReply>, Vec<String>) =
+        let (now, runs, concurrency_keys, commands): (i64, Vec<Value>, Vec<ConcurrencyReply>, Vec<String>) =
             self.client.run(&scripts::LOAD, &keys, &args).await?;
         let found = runs.into_iter().map(read_found).collect::<Result<Vec<_>, _>>()?;
         let command = commands.into_iter().find(|command| !command.is_empty());
@@ -231,8 +231,8 @@ fn read_found(value: Value) -> Result<Option<Found>, StoreError> {
 }
 
 /// The places of runs that are about to be replaced do not count: they get new ones.
-fn read_gate(
-    reply: GateReply,
+fn read_concurrency_key(
+    reply: ConcurrencyReply,
     replaced: &HashMap<RunId, Passed>,
 ) -> Result<(Arc<str>, ConcurrencyKey), StoreError> {
     let (key, limit, version, arrivals, mut under_way, mut waiting, mut places) = reply;
@@ -268,7 +268,7 @@ impl Loaded {
         for (key, concurrency_key) in
             self.concurrency_keys.iter().filter(|(_, concurrency_key)| concurrency_key.state.limit > 0)
         {
-            in_flight.lend_gate(key.clone(), concurrency_key.state.clone());
+            in_flight.load_concurrency_key(key.clone(), concurrency_key.state.clone());
         }
         in_flight
     }
