@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
+use switchyard_core::RunId;
 use switchyard_runtime::{History, Payloads};
 use switchyard_test_servers::postgres::{Postgres, Sync};
 use tempfile::TempDir;
@@ -25,6 +26,10 @@ const LEASE: &str = "2s";
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long a process may take to refuse a Redis that belongs to another archive.
 const REFUSED_WITHIN: Duration = Duration::from_secs(20);
+
+/// How many of the runs that stand still are shown, and how much of each of their events.
+const EXAMINED_MAX: usize = 3;
+const EXCERPT_MAX: usize = 300;
 
 /// No superuser: limits hold for it.
 const ROLE: &str = "switchyard";
@@ -258,11 +263,29 @@ impl Deployment {
                 by = Instant::now() + settle_timeout;
             }
             if Instant::now() > by {
-                bail!("{} runs stand still: {unfinished:?}\n{}", unfinished.len(), self.last_words());
+                let mut found = String::new();
+                for unfinished in unfinished.iter().take(EXAMINED_MAX) {
+                    found += &self.examine(&history, unfinished.run).await?;
+                }
+                bail!("{} runs stand still: {unfinished:?}\n{found}{}", unfinished.len(), self.last_words());
             }
             before = unfinished;
             sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// What both stores have of a run, for the analysis of a failure.
+    async fn examine(&self, history: &History, run: RunId) -> anyhow::Result<String> {
+        let mut found = format!("--- {run} in the archive\n");
+        for event in history.events(run, 0, None).await? {
+            let body: String = serde_json::to_string(&event.kind)?.chars().take(EXCERPT_MAX).collect();
+            found += &format!("{} {} {body}\n", event.seq, event.at.as_millis());
+        }
+        for key in ["run", "dag"] {
+            let record = self.redis.operate(&format!("HGETALL {key}:{run}")).await?;
+            found += &format!("--- {key}:{run} in Redis\n{}\n", record.replace("\r\n", " "));
+        }
+        Ok(found)
     }
 
     /// The end of every log, for the analysis of a failure.

@@ -178,15 +178,17 @@ async fn make(
     random: &mut StdRng,
     longest: Duration,
 ) -> anyhow::Result<u64> {
-    let before = disturbed(fault, deployment).await?;
     let mut seen = begin(fault, deployment, random).await?;
+    let before = disturbed(fault, deployment).await?;
     sleep(how_long(fault, random, longest)).await;
     let by = Instant::now() + SEEN_WITHIN;
-    if let Some(before) = before {
-        while seen == 0 && Instant::now() < by {
-            seen = disturbed(fault, deployment).await?.unwrap_or(0).saturating_sub(before);
-            sleep(LOOK_EVERY).await;
-        }
+    while fault.unit().is_some() && seen == 0 && Instant::now() < by {
+        seen = match before {
+            Some(before) => disturbed(fault, deployment).await?.unwrap_or(0).saturating_sub(before),
+            // It came at a moment when it concerned nobody.
+            None => begin(fault, deployment, random).await?,
+        };
+        sleep(LOOK_EVERY).await;
     }
     if fault == Fault::PromoteStaleReplica {
         deployment.fail_redis_over().await?;
@@ -239,7 +241,7 @@ async fn disturbed(fault: Fault, deployment: &mut Deployment) -> anyhow::Result<
         Fault::LosePostgresAnswers | Fault::SlowPostgres => deployment.to_postgres().disturbed(),
         Fault::NoPostgresConnections => deployment.to_postgres().connections(),
         Fault::FillRedis => deployment.redis().refused_for_memory().await?,
-        Fault::PromoteStaleReplica => deployment.redis().behind().await?,
+        Fault::PromoteStaleReplica => deployment.redis().written().await?,
         _ => return Ok(None),
     }))
 }

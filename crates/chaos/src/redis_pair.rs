@@ -52,9 +52,9 @@ impl RedisPair {
         if self.apart { self.follow().await } else { Ok(()) }
     }
 
-    /// Kills it and cuts the end off its append-only file, as a machine that stops does. How much was cut off.
+    /// Kills it and cuts the end off its append-only file, as a machine that stops does. How much was cut off; nothing is
+    /// done while there is nothing to cut off.
     pub(crate) fn kill_and_cut_tail(&mut self, bytes: u64) -> anyhow::Result<u64> {
-        self.kill();
         let folder = self.servers[self.primary].folder().join("appendonlydir");
         let files = fs::read_dir(&folder)?.flatten().map(|entry| entry.path());
         let newest = files
@@ -62,17 +62,20 @@ impl RedisPair {
             .max_by_key(|path| fs::metadata(path).and_then(|about| about.modified()).ok())
             .context("there is no append-only file")?;
         let file = fs::File::options().write(true).open(newest)?;
+        if file.metadata()?.len() == 0 {
+            return Ok(0);
+        }
+        self.kill();
         let length = file.metadata()?.len();
         let kept = length.saturating_sub(bytes);
         file.set_len(kept)?;
         Ok(length - kept)
     }
 
-    /// How much of what the one that is used was told the other has not heard, in bytes.
-    pub(crate) async fn behind(&self) -> anyhow::Result<u64> {
-        let told = self.number(self.primary, "replication", "master_repl_offset:").await?;
-        let heard = self.number(1 - self.primary, "replication", "master_repl_offset:").await?;
-        Ok(told.saturating_sub(heard))
+    /// How much it has written to its append-only file, in bytes. The replication offset stands still while no replica
+    /// has ever been in step with it.
+    pub(crate) async fn written(&self) -> anyhow::Result<u64> {
+        self.number(self.primary, "persistence", "aof_current_size:").await
     }
 
     /// How many commands were refused because there was no memory for them, since it was started.
