@@ -70,7 +70,7 @@ const FAULTS: [(Fault, u32); 22] = [
 
 /// How much later requests reach Postgres while it is slow.
 const COMMIT_DELAY: Duration = Duration::from_millis(150);
-/// How long a fault waits for somebody whom it concerns.
+/// How long a fault is kept up or repeated until a process is affected.
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -185,7 +185,7 @@ async fn make(
     while fault.unit().is_some() && seen == 0 && Instant::now() < by {
         seen = match before {
             Some(before) => disturbed(fault, deployment).await?.unwrap_or(0).saturating_sub(before),
-            // It came at a moment when it concerned nobody.
+            // No process was affected at that moment.
             None => begin(fault, deployment, random).await?,
         };
         sleep(LOOK_EVERY).await;

@@ -22,7 +22,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(300);
 const TRIES_MAX: usize = 6;
 const BETWEEN_TRIES_MAX: Duration = Duration::from_millis(800);
 
-/// A run that somebody tried to start.
+/// A submission and its answers.
 #[derive(Debug)]
 pub(crate) struct Submission {
     /// In its input.

@@ -118,7 +118,7 @@ impl RedisPair {
         Ok(())
     }
 
-    /// What somebody with redis-cli would do with the one that is used.
+    /// A command of an operator to the server in use.
     pub(crate) async fn operate(&self, line: &str) -> anyhow::Result<String> {
         self.order(self.primary, line).await
     }

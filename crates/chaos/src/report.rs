@@ -32,7 +32,7 @@ pub struct Report {
     pub succeeded: usize,
     pub failed: usize,
     pub cancelled: usize,
-    /// Submissions and decisions: what was acknowledged, what was refused, what nobody knows.
+    /// Submissions and decisions: what was acknowledged, what was refused, what is unknown.
     pub submissions: Answers,
     pub decisions: BTreeMap<String, Answers>,
     /// Acknowledged requests that were sent once more.
