@@ -127,7 +127,7 @@ fn verbosity(verbose: u8) -> Option<Given> {
     let (flag, value) = match verbose {
         0 => return None,
         1 => ("-v", "info"),
-        _ => ("-vv", "info,switchyard=debug,switchyard_runtime=debug,switchyard_archive=debug"),
+        _ => ("-vv", "info,switchyard=debug,switchyard_runtime=debug,switchyard_archive_sqlite=debug"),
     };
     Some(Given { key: "log.filter", flag, value: value.to_owned() })
 }

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchyard_archive::{DataFolder, Notice};
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
+use switchyard_archive_sqlite::{DataFolder, Notice};
 use switchyard_cas_objects::ObjectCas;
 use switchyard_observe::Observe;
 use switchyard_runtime::duties::PlainSettings;

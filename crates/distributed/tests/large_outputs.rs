@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchyard_archive::Notice;
 use switchyard_archive_postgres::{Target, migrate};
+use switchyard_archive_sqlite::Notice;
 use switchyard_core::run::RunStatus;
 use switchyard_distributed::{ArchiveAt, Distributed, Options};
 use switchyard_lang::Program;

@@ -12,13 +12,13 @@
 //! # }
 //! ```
 
-pub use switchyard_archive::{Notice, RunFault, Salvaged, Surveyed};
+pub use switchyard_archive_sqlite::{Notice, RunFault, Salvaged, Surveyed};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchyard_archive::DataFolder;
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::in_flight::Limits;
 use switchyard_observe::Observe;
 use switchyard_runtime::kinds::{NodeSettings, Services};

@@ -179,7 +179,7 @@ settings! {
         key: "log.filter",
         env: "SWITCHYARD_LOG",
         flag: flag("log", "FILTER", Scope::Everywhere),
-        default: Some("error,switchyard_runtime::worker::slot=off,switchyard_archive::sqlite::writer=off")
+        default: Some("error,switchyard_runtime::worker::slot=off,switchyard_archive_sqlite::sqlite::writer=off")
     };
 
     /// How log lines look: `pretty` for people, `json` for programs, one object a line.

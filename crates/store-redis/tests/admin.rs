@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ::redis as redis_rs;
 use async_trait::async_trait;
-use switchyard_archive::DataFolder;
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::in_flight::{Command, NewRun, Want};
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;

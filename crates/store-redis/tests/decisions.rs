@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchyard_archive::DataFolder;
 use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::in_flight::{Command, NewRun, Want};
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use redis::aio::MultiplexedConnection;
-use switchyard_archive::DataFolder;
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::in_flight::NewRun;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::Accepted;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Commands;
-use switchyard_archive::DataFolder;
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::error::NodeError;
 use switchyard_core::in_flight::{Limits, NewRun, Want};
 use switchyard_core::ir::AttemptLimit;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchyard_archive::DataFolder;
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::in_flight::{Acceptance, Command, NewRun, Want};
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;

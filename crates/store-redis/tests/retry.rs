@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use switchyard_archive::DataFolder;
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::in_flight::{Acceptance, NewRun};
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{Accepted, Idempotency};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchyard_archive::DataFolder;
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::error::NodeError;
 use switchyard_core::in_flight::{NewRun, Want};
 use switchyard_core::ir::sketch::Sketch;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use switchyard_archive::{DataFolder, Options as ArchiveOptions, SqliteArchive};
+use switchyard_archive_sqlite::{DataFolder, Options as ArchiveOptions, SqliteArchive};
 use switchyard_core::in_flight::Limits;
 use switchyard_core::run::RunStatus;
 use switchyard_runtime::kinds::{NodeSettings, Services};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchyard_archive::DataFolder;
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::in_flight::Limits;
 use switchyard_core::run::RunStatus;
 use switchyard_runtime::kinds::{NodeSettings, Services};

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchyard_archive::DataFolder;
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::in_flight::*;
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchyard_archive::DataFolder;
+use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::in_flight::Limits;
 use switchyard_core::run::{ClaimRef, Task, WaitFor};
 use switchyard_core::{NodeError, Payload, RunId, Timestamp};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use switchyard_archive::{DataFolder, Notice};
 use switchyard_archive_conformance::fixtures::{History, accepted, node_started, run_id};
+use switchyard_archive_sqlite::{DataFolder, Notice};
 use switchyard_store::{Archive, Cas, StoreError};
 
 #[test]

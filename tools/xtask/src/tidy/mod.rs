@@ -51,7 +51,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 
 impl Repository {
     fn open() -> anyhow::Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
         let listed = Command::new("git")
             .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
             .current_dir(&root)

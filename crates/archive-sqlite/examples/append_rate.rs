@@ -1,6 +1,6 @@
 //! How fast the archive takes events, and how long a lone one waits.
 //!
-//!     cargo run --release -p switchyard-archive --example append_rate [FOLDER]
+//!     cargo run --release -p switchyard-archive-sqlite --example append_rate [FOLDER]
 //!
 //! Each run is accepted, goes through ten steps of two events, and ends. A step's two events are one append that is
 //! awaited before the next, as an engine with durable acknowledgement does it. Time is wall time, on this disk.
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use switchyard_archive::{DataFolder, SqliteArchive};
+use switchyard_archive_sqlite::{DataFolder, SqliteArchive};
 use switchyard_core::run::{Accepted, EndStatus, Event, EventKind};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
 use switchyard_store::Archive;

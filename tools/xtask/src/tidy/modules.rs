@@ -78,6 +78,6 @@ mod tests {
     #[test]
     fn packages_are_folders_below_crates() {
         assert_eq!(package_of("crates/core/src/lib.rs"), "crates/core");
-        assert_eq!(package_of("xtask/src/main.rs"), "xtask");
+        assert_eq!(package_of("tools/xtask/src/main.rs"), "tools/xtask");
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 
 use crate::{python, steps, tools};
 
-/// Which server the tests start: `crates/test-servers/src/redis.rs` and `python/tests/servers.py` read it.
+/// Which server the tests start: `tools/test-servers/src/redis.rs` and `python/tests/servers.py` read it.
 const VARIABLE: &str = "SWITCHYARD_TEST_REDIS";
 
 const PROGRAM: &str = "valkey-server";
@@ -72,7 +72,7 @@ fn debian() -> Option<String> {
 /// Fetched with lists of its own and unpacked under `target/`: neither the machine's package sources nor its services
 /// change. The libraries that it needs came with `redis-server`.
 fn from_debian(codename: &str) -> anyhow::Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
+    let root = &Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     let folder = root.join("target/valkey");
     let program = folder.join("usr/bin").join(PROGRAM);
     if tools::answers(program.as_os_str()) {

@@ -29,7 +29,7 @@ struct Environment {
 impl Environment {
     /// With the package in it, as it is now.
     fn built() -> anyhow::Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
+        let root = &Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
         let environment = Self { package: root.join("python"), folder: root.join("target/python") };
         environment.prepare()?;
         // The profile of the other tests: what they built is not built again.

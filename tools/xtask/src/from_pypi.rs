@@ -44,7 +44,7 @@ impl Tool {
     /// Answers where the tests are to look for it.
     pub(crate) fn install(&self) -> anyhow::Result<(&'static str, PathBuf)> {
         let Self { name, version, extras, program, variable, .. } = self;
-        let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
+        let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
         let folder = target.join(format!("{name}-{version}"));
         let program = folder.join("bin").join(program);
         if !program.exists() {

@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
-use switchyard_archive::{DataFolder, Notice, Salvaged, SqliteArchive};
 use switchyard_archive_conformance::fixtures::{
     History, acceptance, accepted_as, ended, node_started, node_succeeded, run_id,
 };
+use switchyard_archive_sqlite::{DataFolder, Notice, Salvaged, SqliteArchive};
 use switchyard_core::run::{Accepted, EndStatus, Event, EventKind};
 use switchyard_core::{CasRef, Hash, Payload, RunId};
 use switchyard_store::{Archive, Cas, StoreError};
@@ -178,7 +178,7 @@ async fn salvages_what_is_whole(killed: &Killed, damaged: &Path, case: &str) {
             _ => drop(short.insert(run.to_string())),
         }
     }
-    let ids = |faults: &[switchyard_archive::RunFault]| -> HashSet<String> {
+    let ids = |faults: &[switchyard_archive_sqlite::RunFault]| -> HashSet<String> {
         faults.iter().map(|fault| fault.run.clone()).collect()
     };
     assert_eq!(ids(&histories.cut), short, "{case}: what was cut is told");

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Finding, Repository, prose};
 
 /// Folders whose paths documents name from the root of the repository.
-const ROOTS: [&str; 7] = ["crates/", "docs/", "examples/", "python/", "tools/", "xtask/", "benches/"];
+const ROOTS: [&str; 6] = ["crates/", "docs/", "examples/", "python/", "tools/", "benches/"];
 
 /// Documents about the code, whose symbols have to be there. Others name types of other programs as well.
 const ABOUT_CODE: [&str; 4] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/internals/", "docs/decisions/"];
