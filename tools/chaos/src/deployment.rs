@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
 use switchyard_core::RunId;
+use switchyard_core::run::EventKind;
 use switchyard_runtime::{History, Payloads};
 use switchyard_test_servers::postgres::{Postgres, Sync};
 use tempfile::TempDir;
@@ -29,7 +30,7 @@ const REFUSED_WITHIN: Duration = Duration::from_secs(20);
 
 /// How many of the runs that stand still are shown, and how much of each of their events.
 const EXAMINED_MAX: usize = 3;
-const EXCERPT_MAX: usize = 300;
+const EXCERPT_MAX: usize = 1_000;
 
 /// No superuser: limits hold for it.
 const ROLE: &str = "switchyard";
@@ -276,6 +277,17 @@ impl Deployment {
 
     /// What both stores have of a run, for the analysis of a failure.
     async fn examine(&self, history: &History, run: RunId) -> anyhow::Result<String> {
+        let mut found = self.examine_one(history, run).await?;
+        for event in history.events(run, 0, None).await? {
+            // What it waits for may have ended without its knowledge.
+            if let EventKind::ChildStarted { run: child, .. } = event.kind {
+                found += &self.examine_one(history, child).await?;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn examine_one(&self, history: &History, run: RunId) -> anyhow::Result<String> {
         let mut found = format!("--- {run} in the archive\n");
         for event in history.events(run, 0, None).await? {
             let body: String = serde_json::to_string(&event.kind)?.chars().take(EXCERPT_MAX).collect();
