@@ -437,7 +437,9 @@ async fn a_timer_that_was_put_off_is_not_lost() {
     let name = format!("{} 1 {}", task.run, task.node);
     let as_it_was = scene.cli(&["ZSCORE", &timers, &name]);
     scene.cli(&["ZADD", &timers, "XX", "5", &name]);
-    assert_eq!(scene.store.fire_timers().await, Ok((0, Some(until))));
+    let (fired, next) = scene.store.fire_timers().await.expect("answered");
+    // By the clock of this process, which is not that of Redis to the millisecond.
+    assert!(fired == 0 && next.is_some_and(|next| next.as_millis() >= until.as_millis() - 1_000), "{next:?}");
     assert_eq!(scene.cli(&["ZSCORE", &timers, &name]), as_it_was);
 }
 
