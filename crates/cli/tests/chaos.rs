@@ -23,7 +23,7 @@ async fn nothing_accepted_is_lost() {
     assert_eq!(report.faults.len(), switchyard_chaos::FAULT_KINDS, "every fault was made: {report}");
     let unseen: Vec<_> =
         report.faults.iter().filter(|(_, made)| made.unit.is_some() && made.seen == 0).collect();
-    assert!(unseen.is_empty(), "nobody noticed {unseen:?}: {report}");
+    assert!(unseen.is_empty(), "no process was affected by {unseen:?}: {report}");
     assert!(
         report.decisions.values().any(|answers| answers.acknowledged > 0),
         "nothing was decided: {report}"

@@ -147,8 +147,8 @@ async fn followers_hear_of_events(fixture: &Fixture) {
 }
 
 async fn unknown_runs_are_said_to_be_unknown(fixture: &Fixture) {
-    let nobody = fixture.fresh_run();
-    let answer = fixture.command(nobody, Command::Pause { by: "me".into() }).await;
-    assert_eq!(answer, Err(StoreError::UnknownRun(nobody)));
-    assert!(fixture.hot.snapshot(nobody).await.expect("answered").is_none());
+    let unknown = fixture.fresh_run();
+    let answer = fixture.command(unknown, Command::Pause { by: "me".into() }).await;
+    assert_eq!(answer, Err(StoreError::UnknownRun(unknown)));
+    assert!(fixture.hot.snapshot(unknown).await.expect("answered").is_none());
 }

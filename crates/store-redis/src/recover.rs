@@ -18,7 +18,7 @@ const AT_ONCE: usize = 1_000;
 /// How many are taken up together, and about how many nodes they may have.
 const TAKEN_UP_AT_ONCE: usize = 200;
 const NODES_AT_ONCE: usize = 2_000;
-/// How long lives are remembered as forgotten: until their last entry has surely left the outbox.
+/// How long incarnations are remembered as forgotten: until their last entry has surely left the outbox.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
 const PAGE: usize = 1_000;
 
@@ -53,7 +53,7 @@ impl RedisStore {
         Ok((next, ids.iter().filter_map(|id| id.parse().ok()).collect()))
     }
 
-    /// Runs and their lives. One that is retried is ahead of its archived end, never behind.
+    /// Runs and their incarnations. One that is retried is ahead of its archived end, never behind.
     async fn outlived_among(&self, runs: &[RunId]) -> Result<Vec<(RunId, u64)>, StoreError> {
         if runs.is_empty() {
             return Ok(Vec::new());
@@ -134,7 +134,7 @@ impl RedisStore {
         self.decide(read_set, |in_flight, now, out| in_flight.restore(newest.clone(), now, out)).await
     }
 
-    /// Removes lives of runs, and takes the runs up from the archive if they have not ended there.
+    /// Removes incarnations of runs, and takes the runs up from the archive if they have not ended there.
     pub(crate) async fn forget(&self, incarnations: &HashMap<RunId, u64>) -> Result<(), StoreError> {
         let keys = [self.keys.forgotten(), self.keys.runs(), self.keys.leases(), self.keys.timers()];
         let mut args = vec![

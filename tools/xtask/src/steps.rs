@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -9,8 +10,10 @@ use anyhow::{Context, bail};
 use crate::from_pypi::{MOTO, SCHEMATHESIS};
 use crate::{licences, python, tidy, tools, valkey};
 
+/// When this process began: each step is printed with the seconds since then.
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
 pub(crate) fn test() -> anyhow::Result<()> {
-    let begun = Instant::now();
     cargo("formatting", &["fmt", "--all", "--check"])?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
     tell("licences");
@@ -27,7 +30,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
     tell("tests of the Python package");
     python::test()?;
     valkey::test()?;
-    tell(&format!("everything passed in {} s", begun.elapsed().as_secs()));
+    tell("everything passed");
     Ok(())
 }
 
@@ -52,5 +55,5 @@ pub(crate) fn cargo_with(step: &str, args: &[&str], environment: &[(&str, &OsStr
 
 #[expect(clippy::print_stderr, reason = "a task tells what it is doing")]
 pub(crate) fn tell(what: &str) {
-    eprintln!("xtask: {what}");
+    eprintln!("xtask: {} s: {what}", BEGUN.elapsed().as_secs());
 }

@@ -17,23 +17,11 @@ const PROGRAM: &str = "valkey-server";
 /// Debian splits it: the first is the name, the second the program.
 const PACKAGES: [&str; 2] = ["valkey-server", "valkey-tools"];
 
-/// Tests by their names in the whole workspace: for a package alone, dependencies would be built once more, with other
-/// features. Those of Redis, the conformance of everything, checkpoints as they are stored, and whole processes.
-const TESTS: [&str; 13] = [
-    "conformance",
-    "connections",
-    "differential",
-    "golden",
-    "keys",
-    "oversee",
-    "patience",
-    "plain",
-    "recovery",
-    "shared",
-    "shipping",
-    "together",
-    "trouble",
-];
+/// The tests of this folder, each by its file name.
+const REDIS_TESTS: &str = "crates/store-redis/tests";
+
+/// Tests of other crates that need a Redis: the format of stored checkpoints, and whole processes.
+const OTHER_TESTS: [&str; 2] = ["golden", "shared"];
 
 /// Of the Python package everything, a cluster included, but what mostly waits for a silence.
 const PYTHON_TESTS: [&str; 6] = [
@@ -55,11 +43,31 @@ pub(crate) fn test() -> anyhow::Result<()> {
         return Ok(());
     };
     let environment = [(VARIABLE, program.as_os_str())];
-    let chosen = TESTS.iter().flat_map(|name| ["--test", name]);
+    // Tests are chosen by name in the whole workspace: for one package alone, cargo would build the dependencies again
+    // with other features.
+    let names = test_names()?;
+    let chosen = names.iter().flat_map(|name| ["--test", name]);
     let words: Vec<&str> = ["test", "--workspace"].into_iter().chain(chosen).collect();
     steps::cargo_with("tests on Valkey", &words, &environment)?;
     steps::tell("tests of the Python package on Valkey");
     python::once_more(&PYTHON_TESTS, &environment)
+}
+
+fn test_names() -> anyhow::Result<Vec<String>> {
+    let mut names: Vec<String> = OTHER_TESTS.map(str::to_owned).into();
+    for found in fs::read_dir(root()?.join(REDIS_TESTS))? {
+        let path = found?.path();
+        let is_test = path.extension() == Some(OsStr::new("rs")) || path.join("main.rs").exists();
+        if let Some(name) = path.file_stem().filter(|_| is_test) {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn root() -> anyhow::Result<PathBuf> {
+    Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?)
 }
 
 /// The name of this release of Debian.
@@ -72,7 +80,7 @@ fn debian() -> Option<String> {
 /// Fetched with lists of its own and unpacked under `target/`: neither the machine's package sources nor its services
 /// change. The libraries that it needs came with `redis-server`.
 fn from_debian(codename: &str) -> anyhow::Result<PathBuf> {
-    let root = &Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let root = root()?;
     let folder = root.join("target/valkey");
     let program = folder.join("usr/bin").join(PROGRAM);
     if tools::answers(program.as_os_str()) {

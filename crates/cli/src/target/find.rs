@@ -122,14 +122,14 @@ mod tests {
             for data in 0..=3 {
                 assert_eq!(choose(server, data, ServerProbe::SameFolder), Choice::Server, "it is both");
                 let elsewhere = choose(server, data, ServerProbe::Elsewhere);
-                let nobody = choose(server, data, ServerProbe::NoAnswer);
+                let no_answer = choose(server, data, ServerProbe::NoAnswer);
                 let expected = match (server, data) {
                     (0, 0) => (Choice::ServerElsewhere, Choice::Folder),
                     (server, data) if server < data => (Choice::Folder, Choice::Folder),
                     (server, data) if server > data => (Choice::Server, Choice::NoServer),
                     _ => (Choice::Contradiction, Choice::NoServer),
                 };
-                assert_eq!((elsewhere, nobody), expected, "server {server}, data {data}");
+                assert_eq!((elsewhere, no_answer), expected, "server {server}, data {data}");
             }
         }
         assert_eq!(choose(0, 0, ServerProbe::Closed), Choice::NoServer, "it must not be passed by");

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::harness::{GATE, HELLO, Running, Sandbox, assert_transcript, transcript};
 
 /// No server listens there.
-const NOBODY: &str = "http://127.0.0.1:1";
+const NO_SERVER: &str = "http://127.0.0.1:1";
 
 fn served() -> (Sandbox, Running) {
     let sandbox = Sandbox::with(&[("hello.yaml", HELLO), ("gate.yaml", GATE)]);
@@ -95,7 +95,7 @@ fn a_folder_that_was_named_is_not_exchanged_for_that_of_a_server() {
 #[test]
 fn a_server_that_was_named_has_to_answer() {
     let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
-    assert_transcript!(sandbox.transcript(&["runs", "list", "--server", NOBODY]), @r#"
+    assert_transcript!(sandbox.transcript(&["runs", "list", "--server", NO_SERVER]), @r#"
     exit 3
     --- stdout
     --- stderr
@@ -103,12 +103,12 @@ fn a_server_that_was_named_has_to_answer() {
     hint: start one with `switchyard up`, or say --server none
     "#);
     let mut by_environment = sandbox.command(&["run", "hello.yaml", "-i", "name=Ada"]);
-    by_environment.env("SWITCHYARD_SERVER", NOBODY);
+    by_environment.env("SWITCHYARD_SERVER", NO_SERVER);
     assert!(ran(by_environment).contains("no server answers"));
     assert!(!sandbox.path().join("switchyard-data").exists(), "nothing was made");
     // One that was not named need not be there. A folder that was named is enough.
     let mut folder = sandbox.command(&["run", "hello.yaml", "-i", "name=Ada", "--data", "here"]);
-    folder.env("SWITCHYARD_SERVER", NOBODY);
+    folder.env("SWITCHYARD_SERVER", NO_SERVER);
     assert!(ran(folder).starts_with("exit 0"));
 }
 

@@ -16,7 +16,7 @@ pub(super) struct ConcurrencyKey {
 
 impl InFlight {
     /// The run stands in line, and starts if there is room. So do those before it, if it raised the limit: there is
-    /// never a line before a gate that has room.
+    /// never a line before a key that has room.
     pub(super) fn enter_concurrency_key(
         &mut self,
         id: RunId,

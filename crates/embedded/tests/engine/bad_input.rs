@@ -83,12 +83,12 @@ async fn an_input_that_does_not_fit_is_refused_before_anything_happens() {
 #[tokio::test]
 async fn unknown_ids_are_said_to_be_unknown() {
     let fixture = TestEngine::working().await;
-    let nobody = "run_00000000000000000000000000".parse().unwrap();
+    let unknown = "run_00000000000000000000000000".parse().unwrap();
     for refused in [
-        fixture.engine().pause(nobody, &ids::operation_id(), "x").await.unwrap_err(),
-        fixture.engine().retry(nobody, &ids::operation_id(), "x").await.unwrap_err(),
-        fixture.engine().history().state(nobody, None).await.unwrap_err(),
-        fixture.engine().wait_for_end(nobody).await.unwrap_err(),
+        fixture.engine().pause(unknown, &ids::operation_id(), "x").await.unwrap_err(),
+        fixture.engine().retry(unknown, &ids::operation_id(), "x").await.unwrap_err(),
+        fixture.engine().history().state(unknown, None).await.unwrap_err(),
+        fixture.engine().wait_for_end(unknown).await.unwrap_err(),
     ] {
         assert!(matches!(refused, EngineError::UnknownRun(_)), "{refused}");
     }

@@ -7,15 +7,15 @@ use switchyard_runtime::ids;
 use crate::harness::{Answer, TestServer, hello};
 
 const JSON: Option<&str> = Some("application/json");
-const NOBODY: &str = "run_00000000000000000000000000";
+const UNKNOWN_RUN: &str = "run_00000000000000000000000000";
 
 #[tokio::test]
 async fn every_bad_request_has_its_code() {
     let server = TestServer::start().await;
     let deep = format!(r#"{{"workflow": "x", "input": {}{}}}"#, "[".repeat(200), "]".repeat(200));
-    let run = format!("/v1/runs/{NOBODY}");
+    let run = format!("/v1/runs/{UNKNOWN_RUN}");
     let on = |rest: &str| format!("{run}{rest}");
-    let claim = format!(r#"{{"run_id": "{NOBODY}", "node": "a", "claim": 1}}"#);
+    let claim = format!(r#"{{"run_id": "{UNKNOWN_RUN}", "node": "a", "claim": 1}}"#);
     let bodies: Vec<(&str, Option<&str>, String, u16, &str)> = vec![
         ("/v1/runs", None, "{}".into(), 415, "not_json"),
         ("/v1/runs", Some("text/plain"), "{}".into(), 415, "not_json"),

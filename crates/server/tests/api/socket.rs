@@ -187,7 +187,7 @@ async fn nothing_comes_of_a_run_after_it_was_unsubscribed() {
 async fn a_bad_message_is_answered_and_the_socket_goes_on() {
     let server = TestServer::start().await;
     let run = server.submit(waiting(), Value::Null).await;
-    let nobody = "run_00000000000000000000000000";
+    let unknown = "run_00000000000000000000000000";
     let mut socket = open(&server).await;
     let text = |value: Value| Message::text(value.to_string());
     for (message, code) in [
@@ -196,7 +196,7 @@ async fn a_bad_message_is_answered_and_the_socket_goes_on() {
         (Message::binary(vec![0xff]), "invalid_message"),
         (text(json!({})), "invalid_message"),
         (text(json!({ "subscribe": "nope" })), "invalid_id"),
-        (text(json!({ "subscribe": nobody })), "unknown_run"),
+        (text(json!({ "subscribe": unknown })), "unknown_run"),
         (text(json!({ "subscribe": run, "after": 999 })), "invalid_message"),
         (text(json!({ "unsubscribe": run })), "not_subscribed"),
         (text(json!({ "subscribe": run, "nope": 1 })), "invalid_message"),

@@ -278,7 +278,7 @@ impl Loaded {
         self.runs.contains_key(&run) || self.passed.contains_key(&run)
     }
 
-    /// A number that nothing had before: the lives and generations that begin with this decision.
+    /// A number that nothing had before: the incarnations and generations that begin with this decision.
     pub(super) fn incarnation(&self) -> u64 {
         static WITHIN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let newest =

@@ -50,7 +50,7 @@ pub(crate) struct ReadSet {
     pub(crate) operation: Option<(RunId, OperationId)>,
     /// Its acceptance is in the archive already.
     pub(crate) archived: Option<RunId>,
-    /// None of the runs was there at this moment, and no gate is concerned: that is not looked up once more before the
+    /// None of the runs was there at this moment, and no concurrency key is concerned: that is not looked up once more before the
     /// first attempt, which is refused if it does not hold any longer.
     pub(crate) absent_at: Option<Timestamp>,
     /// Written with the decision if it changes anything.
