@@ -20,6 +20,7 @@ pub async fn all<B: Backend>(backend: &B) {
     the_list_can_be_filtered(backend).await;
     children_are_listed_on_request(backend).await;
     unfinished_is_oldest_first(backend).await;
+    parents_whose_children_have_ended(backend).await;
 }
 
 async fn a_row_says_what_was_accepted<B: Backend>(backend: &B) {
@@ -213,6 +214,30 @@ async fn unfinished_is_oldest_first<B: Backend>(backend: &B) {
     let expected = [(0, 1), (1, 1), (3, 2), (4, 2), (5, 3)];
     let expected = expected.map(|(n, last_seq)| Unfinished { run: run_id(n), last_seq });
     assert_eq!(archive.unfinished().await.unwrap(), expected);
+}
+
+async fn parents_whose_children_have_ended<B: Backend>(backend: &B) {
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
+    let child_of = |n| {
+        let link = ParentLink { run: run_id(n), node: "all".into(), index: 0, depth: 1 };
+        accepted_as(Accepted { parent: Some(link), ..acceptance() })
+    };
+    let end = || ended(EndStatus::Succeeded);
+    for (n, kinds) in [
+        (0, vec![accepted()]),
+        (1, vec![child_of(0), end()]),
+        (2, vec![child_of(0)]),
+        (3, vec![accepted()]),
+        (4, vec![child_of(3), end()]),
+        (5, vec![child_of(3), ended(EndStatus::Failed)]),
+        (6, vec![accepted(), end()]),
+        (7, vec![child_of(6), end()]),
+        (8, vec![accepted()]),
+    ] {
+        History::of(run_id(n)).put(&*archive, kinds).await;
+    }
+    assert_eq!(archive.unfinished_with_ended_children().await.unwrap(), [run_id(3)]);
 }
 
 async fn listed(archive: &dyn Archive, filter: &RunFilter) -> Vec<RunId> {

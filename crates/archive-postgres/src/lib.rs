@@ -1,7 +1,7 @@
 //! History for good, in Postgres: what any number of processes share.
 //!
 //! - [`Target`]: which server, which schema, and how to reach it
-//! - [`away`]: whether the server can be reached
+//! - [`probe`]: whether the server can be reached
 //! - [`migrate`]: makes the tables, or brings them up to date; [`remove`] takes all of it away
 //! - [`PostgresArchive`]: events and their projections; appends that wait share one commit
 //! - [`PostgresCas`]: payloads too large for an event, a row each

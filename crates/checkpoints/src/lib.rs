@@ -3,10 +3,10 @@
 //! A thread is a fixed number of keys that share a hash tag ([`keys`]), so that everything done to it is one script call,
 //! on one server or in a cluster. What LangGraph serialized is carried and not looked into ([`Typed`]).
 //!
-//! - [`address`], [`link`]: where Redis is, and the way there
+//! - [`address`], [`connection`]: where Redis is, and the way there
 //! - [`raw_connection`], [`adaptive_wait`]: a shorter way, for callers that have no time to lose
 //! - [`scripts`]: the Lua files; each begins with its contract
-//! - [`words`]: calls of them in the form in which they are sent
+//! - [`encoded_call`]: calls of them in the form in which they are sent
 //! - [`record`], [`writes`]: how a checkpoint and the writes of a task are stored
 //! - [`ops`]: one file for each thing that can be done
 //! - [`audit`]: stored values as JSON, for people and programs that are not LangGraph

@@ -129,7 +129,7 @@ pub use context::Context;
 pub use error::{Error, HandlerError};
 pub use events::RunEvents;
 pub use outcome::{RunFailure, RunOutcome};
-pub use remote::{RemoteYard, RemoteYardBuilder};
+pub use remote::{RemoteSwitchyard, RemoteSwitchyardBuilder};
 pub use submit::SubmitOptions;
 pub use switchyard::{PendingApproval, Switchyard, SwitchyardBuilder};
 pub use worker::{Worker, WorkerBuilder};

@@ -143,7 +143,7 @@ impl Graph {
     }
 
     /// What a settlement of a node says about the graph, as `includes/settle.lua` reads it.
-    pub(crate) fn write_place(&self, ix: NodeIx, ending: Ending, call: &mut Cmd) {
+    pub(crate) fn write_hints(&self, ix: NodeIx, ending: Ending, call: &mut Cmd) {
         let (node, hints) = (self.ir.node(ix), self.hints_of(ix));
         // Its own are needed where it is queued again.
         let reads = if ending == Ending::HandedBack { &*hints.reads } else { "" };

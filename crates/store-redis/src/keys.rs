@@ -141,7 +141,7 @@ impl Keys {
         self.name("wf.leases")
     }
 
-    /// Hash: run → incarnation, of runs whose events in the outbox contradict the archive.
+    /// Hash: `<run> <incarnation>` → 1, of runs whose events in the outbox contradict the archive.
     pub fn forgotten(&self) -> String {
         self.name("wf.forgotten")
     }
@@ -169,7 +169,7 @@ impl Keys {
 
     /// Hash: who ships the outbox, until when, and the fencing number.
     pub fn ship_lock(&self) -> String {
-        self.name("lock:outbox:ship")
+        self.name("wf.lock:outbox")
     }
 
     /// Set: every stream of tasks that a graph here has nodes for.
@@ -189,12 +189,12 @@ impl Keys {
 
     /// Hash: who looks after the members of the group, and the fencing number.
     pub fn cleanup_lock(&self) -> String {
-        self.name("lock:consumers:cleanup")
+        self.name("wf.lock:consumers")
     }
 
     /// Hash: who looks for entries that are pending for long, and the fencing number.
     pub fn watch_lock(&self) -> String {
-        self.name("lock:streams:watch")
+        self.name("wf.lock:streams")
     }
 
     /// List: what plain workers say became of their tasks.
@@ -222,9 +222,9 @@ impl Keys {
         self.name("wf.probe")
     }
 
-    /// String: whose turn it is with a duty that one process has for all.
-    pub fn turn(&self, duty: &str) -> String {
-        self.name(&format!("lock:turn:{duty}"))
+    /// Hash: who has a duty that one process has for all, and the fencing number.
+    pub fn duty_lock(&self, duty: &str) -> String {
+        self.name(&format!("wf.lock:duty:{duty}"))
     }
 
     /// Channel: a stream's name and a number for tasks that were queued, or `timers`.

@@ -7,7 +7,7 @@
 //!
 //! What is answered to workers is in Redis, not yet in the archive: losing it repeats work. Acceptance (`accept.rs`) and
 //! commands (`command.rs`) wait for the archive. When Redis loses something, the archive is right: runs are rebuilt from
-//! it, and work is repeated, never skipped (`recover.rs`).
+//! it, and work is repeated, never skipped (`recovery/`).
 //!
 //! Every name in Redis is in `keys.rs` and in `docs/reference/keys.md`.
 
@@ -23,12 +23,13 @@ mod fast_path;
 mod graph_gc;
 mod graphs;
 mod keys;
+mod lock;
 mod outbox;
 mod plain;
 mod probe;
 mod pubsub;
 mod record;
-mod recover;
+mod recovery;
 mod retry;
 mod scripts;
 mod slow_path;

@@ -18,6 +18,7 @@ const INCLUDES: &[(&str, &str)] = &[
     ("clock", include_str!("scripts/includes/clock.lua")),
     ("events", include_str!("scripts/includes/events.lua")),
     ("keys", include_str!("scripts/includes/keys.lua")),
+    ("lock", include_str!("scripts/includes/lock.lua")),
     ("nodes", include_str!("scripts/includes/nodes.lua")),
     ("pending", include_str!("scripts/includes/pending.lua")),
     ("queues", include_str!("scripts/includes/queues.lua")),
@@ -69,7 +70,9 @@ scripts! {
     writes FORGET = "forget";
     writes HEARTBEAT = "heartbeat";
     reads HELD = "held";
+    writes LOCK_RENEW = "lock_renew";
     writes LOCK_RUN = "lock_run";
+    writes LOCK_TAKE = "lock_take";
     writes LEAVE = "leave";
     reads LOAD = "load";
     writes LOST = "lost";
@@ -79,12 +82,9 @@ scripts! {
     writes QUEUE_READY = "queue_ready";
     writes RESERVE = "reserve";
     writes SHIP_DONE = "ship_done";
-    writes SHIP_LEASE = "ship_lease";
     writes SHIP_NEXT = "ship_next";
     writes STEP = "step";
     writes TAKE_SIGNALS = "take_signals";
-    writes TURN_GIVE = "turn_give";
-    writes TURN_TAKE = "turn_take";
     writes WORKER_ALIVE = "worker_alive";
 }
 

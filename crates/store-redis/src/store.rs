@@ -25,6 +25,7 @@ use crate::client::Client;
 use crate::fast_path::batch::Batcher;
 use crate::graphs::Graphs;
 use crate::keys::Keys;
+use crate::lock::{FencedLock, Taken};
 use crate::pubsub::{Listener, Waiters};
 use crate::retry::RetryPolicy;
 use crate::slow_path::{ReadSet, Together};
@@ -79,7 +80,7 @@ pub struct RedisStore {
     /// The graphs that runs claimed here are on, as far as is known.
     pub(crate) on: Mutex<HashMap<RunId, Hash>>,
     /// Steps that are on their way, or wait to be.
-    pub(crate) share: Arc<Batcher>,
+    pub(crate) batcher: Arc<Batcher>,
     /// Settlements that wait for the core.
     pub(crate) together: Together,
     /// Those of this process who want to change the same runs.
@@ -132,7 +133,7 @@ impl RedisStore {
             mover_mark: Mutex::default(),
             waiting_for_signals: AsyncMutex::default(),
             on: Mutex::new(HashMap::new()),
-            share: Arc::default(),
+            batcher: Arc::default(),
             together: Together::default(),
             turns: AsyncMutex::new(()),
             shipping: AsyncMutex::new(()),
@@ -265,13 +266,14 @@ impl HotStore for RedisStore {
 
     async fn compare(&self, unfinished: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
         self.forget_outlived(unfinished).await?;
+        self.tell_missed_ends(unfinished).await?;
         self.find_lacking(unfinished).await
     }
 
     async fn takes_turn(&self, duty: &str, every: Duration) -> Result<bool, StoreError> {
-        let mut take = redis::cmd("SET");
-        take.arg(self.keys.turn(duty)).arg(1).arg("NX").arg("PX").arg(every.as_millis().max(1) as u64);
-        Ok(self.client.query::<Option<String>>(&take).await?.is_some())
+        let lock = FencedLock::new(&self.client, self.keys.duty_lock(duty));
+        let taken = lock.take(&self.name, self.time(), every, every).await?;
+        Ok(matches!(taken, Taken::Ours { .. }))
     }
 
     async fn archived(&self) -> Result<(), StoreError> {

@@ -314,7 +314,7 @@ async fn one_process_at_a_time_cleans_up_once_an_interval() {
 
     // Another process has the lock.
     fixture.clock.advance(HOUR);
-    let lock = format!("{}lock:consumers:cleanup", fixture.prefix);
+    let lock = format!("{}wf.lock:consumers", fixture.prefix);
     let mut redis = connection();
     let _: () =
         redis_rs::cmd("HSET").arg(&lock).arg(&["owner", "x", "fence", "99"]).query(&mut redis).unwrap();
@@ -343,7 +343,7 @@ async fn a_pass_that_was_overtaken_deletes_nothing() {
     let fixture = Fixture::open().await;
     fixture.accept(1).await;
     fixture.read_plainly("ghost", 1);
-    let overtaken = Overtaken(format!("{}lock:consumers:cleanup", fixture.prefix));
+    let overtaken = Overtaken(format!("{}wf.lock:consumers", fixture.prefix));
     let pass = fixture.admin().clean_up(&policy(), Some(&overtaken)).await.expect("a pass");
     assert_eq!(pass, Pass::Made(CleanedUp { scanned: 1, ghosts: Vec::new() }));
     assert_eq!(fixture.members().await, [("ghost".to_owned(), 1)]);

@@ -184,7 +184,7 @@ async fn clearing_leaves_what_others_keep_and_what_never_comes_twice() {
     let mut left: Vec<String> = cli(&settings, &["KEYS", &format!("{}*", settings.prefix)]);
     left.sort_unstable();
     let mut expected: Vec<String> = theirs.to_vec();
-    expected.push(format!("{}lock:outbox:ship:fence", settings.prefix));
+    expected.push(format!("{}wf.lock:outbox:fence", settings.prefix));
     expected.sort_unstable();
     assert_eq!(left, expected);
     open(&settings, other.path()).await.expect("it is free");

@@ -116,11 +116,15 @@ fn pattern(key: &str) -> String {
         ("idempotency:", "key"),
         ("approval:", "approval"),
         ("ir:", "hash"),
-        ("lock:turn:", "duty"),
+        ("wf.lock:duty:", "duty"),
         ("worker:", "name"),
         ("completion_signals:processing:", "process"),
         ("task:", "run}:{node}:{entry"),
     ];
+    if let Some(fence) = key.strip_prefix("wf.lock:duty:").and_then(|rest| rest.strip_suffix(":fence")) {
+        assert!(!fence.is_empty());
+        return "`wf.lock:duty:{duty}:fence`".to_owned();
+    }
     match fixed.iter().find(|(begin, _)| key.starts_with(begin)) {
         Some((begin, name)) => format!("`{begin}{{{name}}}`"),
         None => format!("`{key}`"),

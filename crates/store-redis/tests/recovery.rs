@@ -366,9 +366,9 @@ async fn a_large_run_is_cancelled_while_it_is_busy() {
     assert_eq!(record.status, RunStatus::Cancelled);
 }
 
-/// A parent is not in Redis a moment while it is rebuilt. It would never hear of a child that ends meanwhile.
+/// A parent is not in Redis for a moment while it is rebuilt. It is told about a child that ends meanwhile.
 #[tokio::test]
-async fn a_child_does_not_end_while_its_parent_is_rebuilt() {
+async fn a_parent_hears_of_a_child_that_ended_while_it_was_rebuilt() {
     let mut scene = Scene::new().await;
     let parent = scene.start().await;
     let task = scene.claim(1).await.remove(0);
@@ -381,12 +381,43 @@ async fn a_child_does_not_end_while_its_parent_is_rebuilt() {
         &format!("dag:{parent}"),
         &format!("context:{parent}"),
     ]);
-    let claim = ClaimRef { run: child.run, node: child.node.clone(), claim: child.claim };
-    let done = vec![Settlement { claim, outcome: TaskOutcome::Succeeded(Payload::null()) }];
-    let refused = scene.store.step(done, &Want::nothing("w".into())).await;
-    assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("rebuilt")), "{refused:?}");
-    assert_eq!(scene.recover().await, 1, "the parent");
     assert_eq!(scene.succeed(&child).await, Settled::Applied);
+    assert_eq!(scene.recover().await, 1, "the parent");
+    assert!(scene.claim(1).await.is_empty(), "it does not know yet that its first child has ended");
+    scene.store.archived().await.expect("archived");
+    assert_eq!(scene.recover().await, 0, "it is told");
+    scene.finish(&[children[0], children[1], children[2], parent]).await;
+}
+
+/// After Redis went back, a parent can know of an end that the archive does not have. The child ends again without telling
+/// it, and then the parent is rebuilt.
+#[tokio::test]
+async fn a_parent_hears_of_a_child_that_ended_twice() {
+    let mut scene = Scene::new().await;
+    let parent = scene.start().await;
+    let task = scene.claim(1).await.remove(0);
+    let children = scene.wait_for_children(&task, 3).await;
+    let child = scene.claim(1).await.remove(0);
+    scene.store.archived().await.expect("archived");
+    let hashes = |run: RunId| ["run", "dag", "context"].map(|hash| format!("{hash}:{run}"));
+    for hash in &hashes(child.run) {
+        scene.cli(&["COPY", hash, &format!("{hash}:before")]);
+    }
+    assert_eq!(scene.succeed(&child).await, Settled::Applied);
+    scene.cli(&["DEL", "wf.outbox"]);
+    for hash in &hashes(child.run) {
+        scene.cli(&["RENAME", &format!("{hash}:before"), hash]);
+    }
+    assert_eq!(scene.succeed(&child).await, Settled::Applied);
+    scene.store.archived().await.expect("the second end is archived");
+    let kept = hashes(parent);
+    scene.cli(&["DEL", &kept[0], &kept[1], &kept[2]]);
+    assert_eq!(scene.recover().await, 1, "the parent");
+    for other in scene.claim(2).await {
+        assert_eq!(scene.succeed(&other).await, Settled::Applied);
+    }
+    scene.store.archived().await.expect("archived");
+    assert_eq!(scene.recover().await, 0, "it is told");
     scene.finish(&[children[0], children[1], children[2], parent]).await;
 }
 

@@ -46,6 +46,9 @@ pub trait Archive: Send + Sync + 'static {
     /// Every run that has not ended, oldest first.
     async fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError>;
 
+    /// Unfinished runs that have started children, all of which have ended, oldest first.
+    async fn unfinished_with_ended_children(&self) -> Result<Vec<RunId>, StoreError>;
+
     /// The run that was accepted with this idempotency key, and the hash of its body.
     async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError>;
 

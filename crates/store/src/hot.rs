@@ -81,9 +81,9 @@ pub trait HotStore: Send + Sync + 'static {
     /// Claims that were held are void. A run that is here already is left as it is.
     async fn restore(&self, runs: Vec<Run>) -> Result<(), StoreError>;
 
-    /// Compares what is here with what the archive says is unfinished. Lets go of runs that have ended there, and
-    /// answers those that are not here, or only up to an earlier event than the archive has: they are to be rebuilt
-    /// from there. Nothing that is answered here is ahead of what that rebuilds (I12).
+    /// Compares what is here with what the archive says is unfinished. Lets go of runs that have ended there, tells
+    /// parents about ends of children that they missed, and answers those that are not here, or only up to an earlier
+    /// event than the archive has: they are to be rebuilt from there. Nothing that is answered here is ahead of what that rebuilds (I12).
     async fn compare(&self, unfinished: &[Unfinished]) -> Result<Vec<RunId>, StoreError>;
 
     /// Whether it is this process's turn with a duty that one process has for all who share the store, once in

@@ -100,6 +100,10 @@ impl Archive for PostgresArchive {
         read::unfinished(&self.pool).await
     }
 
+    async fn unfinished_with_ended_children(&self) -> Result<Vec<RunId>, StoreError> {
+        read::unfinished_with_ended_children(&self.pool).await
+    }
+
     async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError> {
         read::by_idempotency_key(&self.pool, key).await
     }

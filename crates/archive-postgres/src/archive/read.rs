@@ -91,6 +91,15 @@ pub(super) async fn unfinished(pool: &Pool) -> Result<Vec<Unfinished>, StoreErro
     pool.rows(sql, &[]).await?.iter().map(read).collect()
 }
 
+pub(super) async fn unfinished_with_ended_children(pool: &Pool) -> Result<Vec<RunId>, StoreError> {
+    let sql = "SELECT id FROM runs WHERE ended_at IS NULL
+                 AND EXISTS (SELECT 1 FROM runs AS child WHERE child.parent = runs.id)
+                 AND NOT EXISTS (SELECT 1 FROM runs AS child
+                                 WHERE child.parent = runs.id AND child.ended_at IS NULL)
+               ORDER BY id";
+    pool.rows(sql, &[]).await?.iter().map(|row| parsed(row, "id")).collect()
+}
+
 pub(super) async fn by_idempotency_key(pool: &Pool, key: &str) -> Result<Option<(RunId, Hash)>, StoreError> {
     let sql = "SELECT id, idempotency_body FROM runs WHERE idempotency_key = $1";
     let row = pool.row(sql, &[&text::stored(key)]).await?;

@@ -251,6 +251,10 @@ impl Archive for SqliteArchive {
         self.readers.ask(read::unfinished).await
     }
 
+    async fn unfinished_with_ended_children(&self) -> Result<Vec<RunId>, StoreError> {
+        self.readers.ask(read::unfinished_with_ended_children).await
+    }
+
     async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError> {
         let key = key.to_owned();
         self.readers.ask(move |conn| read::by_idempotency_key(conn, &key)).await

@@ -179,6 +179,15 @@ pub(super) fn unfinished(conn: &Connection) -> Answer<Vec<Unfinished>> {
     })
 }
 
+pub(super) fn unfinished_with_ended_children(conn: &Connection) -> Answer<Vec<RunId>> {
+    let sql = "SELECT id FROM runs WHERE status IN ('queued', 'running', 'paused', 'closing', 'compensating')
+                 AND EXISTS (SELECT 1 FROM runs AS child WHERE child.parent = runs.id)
+                 AND NOT EXISTS (SELECT 1 FROM runs AS child
+                                 WHERE child.parent = runs.id AND child.ended_at IS NULL)
+               ORDER BY id";
+    list(conn, sql, [], |row| parsed(row, "id"))
+}
+
 pub(super) fn by_idempotency_key(conn: &Connection, key: &str) -> Answer<Option<(RunId, Hash)>> {
     let sql = "SELECT id, idempotency_body FROM runs WHERE idempotency_key = ?1";
     one(conn, sql, [key], |row| Ok((parsed(row, "id")?, parsed(row, "idempotency_body")?)))

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ir::{Ir, NodeIx};
-use crate::run::{Accepted, Changes, ChildEnd, Effect, Event, Phase, Run};
+use crate::run::{Accepted, AwaitedChild, Changes, ChildEnd, Effect, Event, Phase, Run};
 use crate::{ApprovalId, Hash, RunId, Timestamp};
 
 pub use accept::{Acceptance, NewRun};
@@ -237,6 +237,13 @@ impl InFlight {
         Vec::new()
     }
 
+    /// Tells a parent about the end of a child that it missed. Nothing changes if it does not wait for that child.
+    pub fn child_ended(&mut self, child: &AwaitedChild, end: ChildEnd, now: Timestamp, out: &mut Vec<Event>) {
+        self.act(child.link.run, now, out, |parent, changes| {
+            parent.awaited_child_ended(child, end, now, changes);
+        });
+    }
+
     /// Cancels a child whose parent was told to stop.
     pub fn cancel_child(&mut self, to_cancel: ChildToCancel, now: Timestamp, out: &mut Vec<Event>) {
         if let Some((child, changes)) = self.cancel_one(to_cancel, now) {
@@ -274,7 +281,6 @@ impl InFlight {
         let mut further = Vec::new();
         if let (Some(parent), Phase::Ended(status)) = (&run.accepted.parent, run.phase) {
             let end = ChildEnd { status, output: run.output.clone(), error: run.error.clone() };
-            self.note_untold(parent.run);
             further.extend(self.changing(parent.run, |p, changes| p.child_ended(parent, end, now, changes)));
         }
         if let Some(next) = self.leave_concurrency_key(&run) {

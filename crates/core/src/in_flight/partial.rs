@@ -21,7 +21,6 @@ pub(super) struct Partial {
     lacking: BTreeSet<(RunId, Arc<str>, Wanted)>,
     cancelled: usize,
     to_cancel: Vec<ChildToCancel>,
-    untold: BTreeSet<RunId>,
 }
 
 /// A child whose parent was told to stop.
@@ -153,19 +152,6 @@ impl InFlight {
             partial.to_cancel.push(to_cancel);
         }
         later
-    }
-
-    /// Runs that are not there to be told that a child of theirs has ended.
-    pub fn untold(&self) -> impl Iterator<Item = RunId> {
-        self.partial.iter().flat_map(|partial| partial.untold.iter().copied())
-    }
-
-    pub(super) fn note_untold(&mut self, parent: RunId) {
-        if let Some(partial) = &mut self.partial
-            && partial.absent.contains(&parent)
-        {
-            partial.untold.insert(parent);
-        }
     }
 
     /// How many of those who wait for a key are still loaded.

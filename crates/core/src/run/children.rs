@@ -49,6 +49,13 @@ pub struct ChildEnd {
     pub error: Option<RunError>,
 }
 
+/// A run that a node has started and waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitedChild {
+    pub run: RunId,
+    pub link: ParentLink,
+}
+
 /// Values by index: all of them, or those that were loaded by a store which keeps them elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartialList<T> {
@@ -125,13 +132,13 @@ impl Children {
         self.started == self.ended && (self.stopped || self.started == self.count)
     }
 
-    /// Those that were started and have not ended.
-    fn under_way(&self) -> impl Iterator<Item = RunId> {
+    /// Those that were started and have not ended, by index.
+    fn under_way(&self) -> impl Iterator<Item = (u32, RunId)> {
         self.specs
             .iter()
             .take_while(|(index, _)| *index < self.started)
             .filter(|(index, _)| self.ends.get(*index).is_none())
-            .map(|(_, spec)| spec.run)
+            .map(|(index, spec)| (index, spec.run))
     }
 }
 
@@ -217,6 +224,37 @@ impl Run {
         self.conclude(now, out);
     }
 
+    /// Children that nodes of this run wait for.
+    pub fn awaited_children(&self) -> impl Iterator<Item = AwaitedChild> {
+        self.ir.indices().flat_map(move |ix| {
+            let under_way = self.children(ix).into_iter().flat_map(Children::under_way);
+            under_way.map(move |(index, run)| AwaitedChild { run, link: self.link_to_child(ix, index) })
+        })
+    }
+
+    fn link_to_child(&self, ix: NodeIx, index: u32) -> ParentLink {
+        ParentLink { run: self.id, node: self.id_of(ix), index, depth: self.depth() + 1 }
+    }
+
+    /// Like [`Run::child_ended`], for a child that may be of an earlier attempt of its node.
+    pub fn awaited_child_ended(
+        &mut self,
+        child: &AwaitedChild,
+        end: ChildEnd,
+        now: Timestamp,
+        out: &mut Changes,
+    ) {
+        let index = child.link.index;
+        let Some(ix) = self.ir.find(&child.link.node) else { return };
+        let Some(children) = self.children(ix) else { return };
+        if !children.specs.knows(index) {
+            out.effects.push(Effect::NotLoaded { node: ix, wanted: Wanted::SpecsFrom(index) });
+        }
+        if children.specs.get(index).is_some_and(|spec| spec.run == child.run) {
+            self.child_ended(&child.link, end, now, out);
+        }
+    }
+
     fn awaits_child(&self, ix: NodeIx, index: u32, out: &mut Changes) -> bool {
         let Some(children) = self.children(ix) else { return false };
         if !children.ends.knows(index) {
@@ -232,7 +270,7 @@ impl Run {
         child: RunId,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        let parent = ParentLink { run: self.id, node: self.id_of(ix), index, depth: self.depth() + 1 };
+        let parent = self.link_to_child(ix, index);
         let Some(children) = self.children_mut(ix) else { return false };
         let Some(spec) = children.specs.get(index) else { return false };
         if children.started != index {
@@ -289,7 +327,7 @@ impl Run {
         if !children.specs.is_whole() || !children.ends.is_whole() {
             return vec![Effect::NotLoaded { node: ix, wanted: Wanted::Everything }];
         }
-        children.under_way().map(|child| Effect::CancelChild { child, compensate, stop_by }).collect()
+        children.under_way().map(|(_, child)| Effect::CancelChild { child, compensate, stop_by }).collect()
     }
 
     /// Whether a child of it is to be cancelled, and if so, whether to compensate it and by when it has to stop. A store

@@ -38,7 +38,9 @@ use crate::ir::{Ir, NodeIx};
 use crate::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
 
 pub use apply::Damaged;
-pub use children::{CHILDREN_AT_ONCE, Child, ChildEnd, Children, Gathered, PartialList, Wanted};
+pub use children::{
+    AwaitedChild, CHILDREN_AT_ONCE, Child, ChildEnd, Children, Gathered, PartialList, Wanted,
+};
 pub use claim::{Reading, Task, TimeLimit};
 pub use event::*;
 pub use node::{NodeRun, NodeState, Transition, Waiting};

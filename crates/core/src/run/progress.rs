@@ -1,7 +1,7 @@
 //! What a worker says about a task that it still holds: how far it is, and what has come out so far.
 //!
-//! Both are events, for the same two reasons: they survive the loss of the worker and of the store, and a follower that
-//! follows the run sees them in order, none missing and none twice.
+//! Both are events, for the same two reasons: they survive the loss of the worker and of the store, and who follows the
+//! run sees them in order, none missing and none twice.
 
 use serde::{Deserialize, Serialize};
 

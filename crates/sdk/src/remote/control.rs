@@ -5,11 +5,11 @@ use switchyard_api::Approval;
 use switchyard_core::run::Decision;
 use switchyard_core::{ApprovalId, RunId};
 
-use super::RemoteYard;
+use super::RemoteSwitchyard;
 use crate::switchyard::to_value;
 use crate::{Error, PendingApproval};
 
-impl RemoteYard {
+impl RemoteSwitchyard {
     /// Gives a run news by name. A `wait` node that asks for it goes on, now or when it gets there.
     pub async fn signal(&self, run: RunId, name: &str, payload: impl Serialize) -> Result<(), Error> {
         self.client.signal(run, name, &to_value(payload)?).await?;

@@ -15,9 +15,9 @@ use crate::{Error, RunEvents, RunOutcome, SubmitOptions, Workflow, outcome};
 /// A server before it is asked anything.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked until `open`"]
-pub struct RemoteYardBuilder(ClientBuilder);
+pub struct RemoteSwitchyardBuilder(ClientBuilder);
 
-impl RemoteYardBuilder {
+impl RemoteSwitchyardBuilder {
     pub(crate) fn new(url: &str) -> Self {
         Self(Client::builder(url))
     }
@@ -28,10 +28,10 @@ impl RemoteYardBuilder {
     }
 
     /// Asks the server whether it is there.
-    pub async fn open(self) -> Result<RemoteYard, Error> {
+    pub async fn open(self) -> Result<RemoteSwitchyard, Error> {
         let client = self.0.build()?;
         client.server().await?;
-        Ok(RemoteYard { client })
+        Ok(RemoteSwitchyard { client })
     }
 }
 
@@ -39,11 +39,11 @@ impl RemoteYardBuilder {
 ///
 /// Its `function` nodes are executed by [`Worker`](crate::Worker)s, in this process or in others.
 #[derive(Clone, Debug)]
-pub struct RemoteYard {
+pub struct RemoteSwitchyard {
     client: Client,
 }
 
-impl RemoteYard {
+impl RemoteSwitchyard {
     /// Submits a run and waits for its end.
     ///
     /// An error means that the run was not accepted, or that its end is not known; a run that failed is an `Ok` with

@@ -16,7 +16,7 @@ use switchyard_runtime::{Engine, Recovered, RunView, Submission, ids};
 use switchyard_store::WorkflowRecord;
 use tokio::sync::watch;
 
-use crate::remote::RemoteYardBuilder;
+use crate::remote::RemoteSwitchyardBuilder;
 use crate::workflow::Resolved;
 use crate::{Error, RunEvents, RunOutcome, SubmitOptions, Workflow, outcome};
 
@@ -37,8 +37,8 @@ pub struct Switchyard {
 impl Switchyard {
     /// The same for a server: runs are submitted to it, followed and controlled there. Handlers for it are a
     /// [`Worker`](crate::Worker).
-    pub fn connect(url: &str) -> RemoteYardBuilder {
-        RemoteYardBuilder::new(url)
+    pub fn connect(url: &str) -> RemoteSwitchyardBuilder {
+        RemoteSwitchyardBuilder::new(url)
     }
 
     /// With its state in this folder, not open yet.

@@ -65,7 +65,7 @@ impl TestServer {
         Worker::connect(&self.url()).lease(Duration::from_secs(1))
     }
 
-    async fn switchyard(&self) -> switchyard_sdk::RemoteYard {
+    async fn switchyard(&self) -> switchyard_sdk::RemoteSwitchyard {
         Switchyard::connect(&self.url()).open().await.unwrap()
     }
 }

@@ -11,7 +11,7 @@ use switchyard_store::StoreError;
 use super::RedisAdmin;
 use super::consumers::{Consumer, ConsumerStatus};
 use super::leave::{Answer, Because, Left};
-use super::turn::Turn;
+use crate::lock::{FencedLock, Taken};
 
 /// Which workers have a pod, where there are pods.
 #[async_trait]
@@ -92,13 +92,13 @@ impl RedisAdmin {
         policy: &CleanupPolicy,
         pods: Option<&dyn LivePods>,
     ) -> Result<Pass<CleanedUp>, StoreError> {
-        let lock = self.keys.cleanup_lock();
-        let fence = match self.take_turn(&lock, policy.lock, policy.every).await? {
-            Turn::Ours { fence } => fence,
-            Turn::After(wait) => return Ok(Pass::NotNow(wait)),
+        let lock = FencedLock::new(&self.client, self.keys.cleanup_lock());
+        let fence = match lock.take(&self.name, self.time(), policy.lock, policy.every).await? {
+            Taken::Ours { fence } => fence,
+            Taken::NotBefore(wait) => return Ok(Pass::NotNow(wait)),
         };
         let done = self.clean_up_now(policy, pods, fence).await;
-        self.give_turn(&lock, fence).await?;
+        lock.release(fence).await?;
         Ok(Pass::Made(done?))
     }
 

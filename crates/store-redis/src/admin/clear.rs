@@ -114,7 +114,7 @@ impl RedisAdmin {
 
 /// The counterpart of `keys.rs`: a test removes everything that a used Redis has.
 fn whose(name: &str) -> Whose {
-    const FIXED: [&str; 17] = [
+    const FIXED: [&str; 14] = [
         "wf.graphs",
         "wf.runs",
         "wf.cancels",
@@ -127,9 +127,6 @@ fn whose(name: &str) -> Whose {
         "wf.streams",
         "wf.workers",
         "wf.probe",
-        "lock:outbox:ship",
-        "lock:consumers:cleanup",
-        "lock:streams:watch",
         "completion_signals",
         "completion_signals:movers",
     ];
@@ -137,13 +134,18 @@ fn whose(name: &str) -> Whose {
     if FIXED.contains(&name) || BANDS.iter().any(|band| name.starts_with(band)) {
         return Whose::Ours;
     }
-    if begins("completion_signals:processing:").or(begins("lock:turn:")).is_some() {
+    if begins("completion_signals:processing:").is_some() {
         return Whose::Ours;
+    }
+    if let Some(lock) = begins("wf.lock:") {
+        return if lock.ends_with(":fence") { Whose::NotOurs } else { Whose::Ours };
     }
     if let Some(run) = begins("run:") {
         return if is_run(run) { Whose::Ours } else { Whose::NotOurs };
     }
-    let of_runs = ["dag:", "context:", "children:", "ready:", "task:"].iter().find_map(|begin| begins(begin));
+    let of_runs = ["dag:", "context:", "operations:", "children:", "ready:", "task:"]
+        .iter()
+        .find_map(|begin| begins(begin));
     if let Some(run) = of_runs.and_then(|rest| rest.split(':').next()) {
         return if is_run(run) { Whose::Ours } else { Whose::NotOurs };
     }
@@ -188,8 +190,9 @@ mod tests {
         {
             assert_eq!(whose(name), Whose::NotOurs, "{name}");
         }
-        assert_eq!(whose("lock:outbox:ship:fence"), Whose::NotOurs, "its number never comes twice");
+        assert_eq!(whose("wf.lock:outbox:fence"), Whose::NotOurs, "its number never comes twice");
         assert_eq!(whose("run:run_01h455vb4pex5vsknk084sn02q"), Whose::Ours);
+        assert_eq!(whose("operations:run_01h455vb4pex5vsknk084sn02q"), Whose::Ours);
         assert_eq!(whose("children:run_01h455vb4pex5vsknk084sn02q:each:staged:7"), Whose::Ours);
     }
 

@@ -100,10 +100,10 @@ impl RedisAdmin {
         if listed {
             shown.push(member(runs, "set", run.to_string(), json!(true)));
         }
-        let incarnation: Option<String> =
-            self.client.query(redis::cmd("HGET").arg(&forgotten).arg(run.to_string())).await?;
-        if let Some(incarnation) = incarnation {
-            shown.push(member(forgotten, "hash", run.to_string(), scalar(&incarnation)));
+        for (field, value) in self.fields(&forgotten).await? {
+            if field.starts_with(&run.to_string()) {
+                shown.push(member(forgotten.clone(), "hash", field, scalar(&value)));
+            }
         }
         if let Some(key) = state.get("idem") {
             let key = self.keys.idempotency(key);

@@ -1,4 +1,4 @@
-//! Who works on a Redis, and what lies in it: what can be asked and done without an archive.
+//! Admin queries and actions: which workers a Redis has, and what is stored in it. They need no archive.
 
 mod archive;
 mod cleanup;
@@ -9,7 +9,6 @@ mod examine;
 mod inspect;
 mod leave;
 mod pending;
-mod turn;
 mod workers;
 
 use std::sync::Arc;
@@ -31,12 +30,12 @@ pub use leave::Left;
 pub use pending::{LongPending, Pending};
 pub use workers::{Worker, WorkerReport};
 
-/// A look at a Redis from the side.
+/// Admin queries and actions on one Redis; they need no archive.
 #[derive(Clone, Debug)]
 pub struct RedisAdmin {
     pub(crate) client: Client,
     pub(crate) keys: Keys,
-    /// Tells this process from others that want the same turn.
+    /// Tells this process from others that want the same lock.
     name: Arc<str>,
     /// Instead of the server's time. For tests.
     clock: Option<Arc<dyn Clock>>,

@@ -7,8 +7,8 @@ use serde::Serialize;
 use switchyard_store::StoreError;
 
 use super::cleanup::Pass;
-use super::turn::Turn;
 use super::{RedisAdmin, millis};
+use crate::lock::{FencedLock, Taken};
 use crate::scripts;
 
 /// Entries of a stream that are shown; how many there are beyond that is not looked up.
@@ -51,13 +51,13 @@ impl RedisAdmin {
         lock_ttl: Duration,
         every: Duration,
     ) -> Result<Pass<LongPending>, StoreError> {
-        let lock = self.keys.watch_lock();
-        let fence = match self.take_turn(&lock, lock_ttl, every).await? {
-            Turn::Ours { fence } => fence,
-            Turn::After(wait) => return Ok(Pass::NotNow(wait)),
+        let lock = FencedLock::new(&self.client, self.keys.watch_lock());
+        let fence = match lock.take(&self.name, self.time(), lock_ttl, every).await? {
+            Taken::Ours { fence } => fence,
+            Taken::NotBefore(wait) => return Ok(Pass::NotNow(wait)),
         };
         let found = self.look_through(longer_than, true).await;
-        self.give_turn(&lock, fence).await?;
+        lock.release(fence).await?;
         Ok(Pass::Made(found?))
     }
 

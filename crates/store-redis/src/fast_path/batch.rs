@@ -1,11 +1,10 @@
-//! Steps that are ready at the same moment share a call of the script.
+//! Concurrent steps are batched: one call of the script is in flight, later callers join the next.
 //!
-//! While a call is on its way, those who come wait; when it has been answered, the first of them takes everybody else
-//! along. Under load, the caller yields first, so that other ready slots of this process join
-//! along, too. So a lone slot never waits, and many slots cost Redis a call for all of them.
+//! When a call has been answered, the first waiting caller leads the next one, for itself and for all others that fit.
+//! Under load it yields first, so that other ready slots of this process join as well. A lone slot never waits.
 //!
-//! One call at a time: with two, each carried fewer steps of the chain of `switchyard bench`, and Redis had more to do
-//! for no more steps.
+//! Two calls in flight were tried: each carried fewer steps of the chain of `switchyard bench`, and Redis had more to do
+//! for the same number of steps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +15,8 @@ use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
 use switchyard_store::StoreError;
 use tokio::sync::oneshot;
 
-use crate::fast_path::{AT_ONCE, EDGES_AT_ONCE, StepAnswer};
+use super::route::EDGES_AT_ONCE;
+use super::{AT_ONCE, StepAnswer};
 use crate::store::RedisStore;
 
 /// What one caller has to settle, and how many tasks it wants after that.
@@ -64,7 +64,7 @@ enum Turn {
     Lead(StepRequest, Lead),
 }
 
-/// Who is on the way, and who waits.
+/// The callers that wait for the next call.
 #[derive(Default)]
 pub(crate) struct Batcher {
     line: Mutex<Line>,
@@ -80,8 +80,8 @@ struct Line {
 }
 
 impl Line {
-    /// Those who can go with this one.
-    fn take_along(&mut self, first: &StepRequest) -> Vec<Waiting> {
+    /// Waiting requests that fit into one call with this one.
+    fn take_fitting(&mut self, first: &StepRequest) -> Vec<Waiting> {
         let (mut settlements, mut max, mut edges) = (first.settlements.len(), first.max, first.edges);
         let mut along: Vec<Waiting> = Vec::new();
         for other in std::mem::take(&mut self.waiting) {
@@ -124,20 +124,20 @@ impl Drop for Lead {
 }
 
 impl RedisStore {
-    /// One step, in a call of its own or in one that others make as well.
-    pub(crate) async fn shared_step(&self, request: StepRequest) -> Result<StepAnswer, StoreError> {
+    /// One step, in a call of its own or in a batch.
+    pub(crate) async fn batched_step(&self, request: StepRequest) -> Result<StepAnswer, StoreError> {
         let (request, lead) = match self.line_up(request) {
             Ok(at_once) => at_once,
             Err(turn) => match turn.await {
                 Ok(Turn::Lead(request, lead)) => (request, lead),
                 Ok(Turn::Done(outcome)) => return outcome,
-                Err(_) => return Err(StoreError::unavailable("a shared call was broken off; try again")),
+                Err(_) => return Err(StoreError::unavailable("a batched call was broken off; try again")),
             },
         };
-        if self.share.line.lock().crowded {
+        if self.batcher.line.lock().crowded {
             tokio::task::yield_now().await;
         }
-        let along = self.share.line.lock().take_along(&request);
+        let along = self.batcher.line.lock().take_fitting(&request);
         let want = request.want.clone();
         let (others, turns): (Vec<StepRequest>, Vec<_>) =
             along.into_iter().map(|other| (other.request, other.turn)).unzip();
@@ -162,12 +162,12 @@ impl RedisStore {
         own
     }
 
-    /// The part back, if it can go at once.
+    /// The request and the right to make the call, if none is in flight; otherwise where its turn is announced.
     fn line_up(&self, request: StepRequest) -> Result<(StepRequest, Lead), oneshot::Receiver<Turn>> {
-        let mut line = self.share.line.lock();
+        let mut line = self.batcher.line.lock();
         if !line.busy {
             line.busy = true;
-            return Ok((request, Lead(self.share.clone())));
+            return Ok((request, Lead(self.batcher.clone())));
         }
         let (turn, coming) = oneshot::channel();
         line.waiting.push_back(Waiting { request, turn });

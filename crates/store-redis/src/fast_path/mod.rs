@@ -1,6 +1,7 @@
-//! The hot path: one script call settles, releases and claims.
+//! The fast path: one script call settles, releases and claims.
 
 pub(crate) mod batch;
+mod route;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use switchyard_core::run::{ClaimRef, Settled, Settlement, SkipReason, Task, Task
 use switchyard_store::StoreError;
 
 use crate::fast_path::batch::StepRequest;
+use crate::fast_path::route::SLOW;
 use crate::graphs::{Ending, Graph};
 use crate::record::json;
 use crate::scripts;
@@ -23,16 +25,15 @@ use crate::timers::in_ms;
 
 /// Settlements, and claims, of one call. All their events go into one entry of a stream.
 pub(crate) const AT_ONCE: usize = 200;
-/// Edges that the settlements of one call decide. A node with more is settled by the core, which need not do all of it
-/// in one call.
-pub(crate) const EDGES_AT_ONCE: usize = 1_000;
 /// Runs whose graph is remembered.
 const REMEMBERED_MAX: usize = 200_000;
 
-/// How long to wait for a run that a process has locked to decide about it as a whole.
+/// The script's answer to a settlement of a run that another process has locked, to decide about it as a whole.
+const LOCKED: char = 'l';
+/// How long to wait for such a run.
 const LOCKED_FOR: Duration = Duration::from_millis(5);
 
-/// What a call of the script came to for one of those who share it.
+/// What a call of the script came to for one of its callers.
 #[derive(Debug, Default)]
 pub(crate) struct StepAnswer {
     /// An answer for each settlement, up to the first that was not carried out.
@@ -43,7 +44,7 @@ pub(crate) struct StepAnswer {
 }
 
 impl RedisStore {
-    /// Settles in order, then claims. What is not plain is carried out by the core, in its place in the order.
+    /// Settles in order, then claims. Settlements for the slow path are carried out in their turn.
     pub(crate) async fn settle_and_claim(
         &self,
         settlements: Vec<Settlement>,
@@ -52,26 +53,26 @@ impl RedisStore {
         let mut answers = Vec::with_capacity(settlements.len());
         let mut open: VecDeque<Settlement> = settlements.into();
         loop {
-            let slow = open.iter().take_while(|settlement| !self.is_plain(settlement)).count();
+            let slow = open.iter().take_while(|settlement| !self.fits_script(settlement)).count();
             if slow > 0 {
                 let slow: Vec<Settlement> = open.drain(..slow).collect();
                 answers.extend(self.settle_on_slow_path(slow).await?);
                 continue;
             }
-            let plain = self.plain_together(&open);
-            let last = plain == open.len();
+            let fitting = self.fit_one_call(&open);
+            let last = fitting == open.len();
             let max = if last { want.max.min(AT_ONCE) } else { 0 };
-            let settlements: Vec<Settlement> = open.iter().take(plain).cloned().collect();
+            let settlements: Vec<Settlement> = open.iter().take(fitting).cloned().collect();
             let edges = settlements.iter().filter_map(|settlement| self.edges(settlement)).sum();
             let request = StepRequest::new(settlements, want, max, edges);
-            let StepAnswer { letters, tasks, looked_enough } = self.shared_step(request).await?;
-            let (left_to_core, locked) = (letters.ends_with('r'), letters.ends_with('l'));
-            let settled = letters.trim_end_matches(['r', 'l']);
+            let StepAnswer { letters, tasks, looked_enough } = self.batched_step(request).await?;
+            let (slow, locked) = (letters.ends_with(SLOW), letters.ends_with(LOCKED));
+            let settled = letters.trim_end_matches([SLOW, LOCKED]);
             for letter in settled.chars() {
                 answers.push(read_answer(letter)?);
             }
             open.drain(..settled.len());
-            if left_to_core {
+            if slow {
                 let alike = self.alike(&open);
                 let next: Vec<Settlement> = open.drain(..alike).collect();
                 answers.extend(self.settle_on_slow_path(next).await?);
@@ -81,42 +82,6 @@ impl RedisStore {
                 return Ok((answers, tasks));
             }
         }
-    }
-
-    /// Whether the script can do it, as far as can be seen from here.
-    fn is_plain(&self, settlement: &Settlement) -> bool {
-        let kind = matches!(
-            settlement.outcome,
-            TaskOutcome::Succeeded(_)
-                | TaskOutcome::Skipped(_)
-                | TaskOutcome::HandedBack
-                | TaskOutcome::Cancelled
-        );
-        kind && self.edges(settlement).is_some_and(|edges| edges <= EDGES_AT_ONCE)
-    }
-
-    /// How many of the first can go into one call.
-    fn plain_together(&self, open: &VecDeque<Settlement>) -> usize {
-        let mut edges = 0;
-        let fits = |(count, settlement): &(usize, &Settlement)| {
-            edges += self.edges(settlement).unwrap_or(0);
-            self.is_plain(settlement) && (*count == 0 || edges <= EDGES_AT_ONCE)
-        };
-        open.iter().take(AT_ONCE).enumerate().take_while(fits).count()
-    }
-
-    /// How many of the first are of runs on one graph: what the script leaves of one, it is likely to leave of all.
-    fn alike(&self, open: &VecDeque<Settlement>) -> usize {
-        let on = self.on.lock();
-        let definition = |settlement: &Settlement| on.get(&settlement.claim.run).copied();
-        let first = open.front().and_then(definition);
-        open.iter().take_while(|settlement| definition(settlement) == first).count().max(1)
-    }
-
-    /// How many edges it decides, if its graph is known.
-    pub(crate) fn edges(&self, settlement: &Settlement) -> Option<usize> {
-        let (graph, ix) = self.graph_of_claim(&settlement.claim)?;
-        Some(graph.ir.node(ix).dependents.len())
     }
 
     fn graph_of_claim(&self, claim: &ClaimRef) -> Option<(Arc<Graph>, NodeIx)> {
@@ -143,9 +108,9 @@ impl RedisStore {
         for task in found {
             tasks.push_back(self.read_task(Reply::new(task)).await);
         }
-        // A caller that left something to the core comes back for its tasks.
+        // A caller with a settlement for the slow path comes back for its tasks.
         let outcome = |(letters, request): (&str, &StepRequest)| {
-            let max = if letters.ends_with(['r', 'l']) { 0 } else { request.max.min(tasks.len()) };
+            let max = if letters.ends_with([SLOW, LOCKED]) { 0 } else { request.max.min(tasks.len()) };
             let tasks = tasks.drain(..max).collect::<Result<_, _>>()?;
             Ok(StepAnswer { letters: letters.to_owned(), tasks, looked_enough: looked_enough == 1 })
         };
@@ -178,8 +143,8 @@ impl RedisStore {
         Ok(Some((call, has_last)))
     }
 
-    /// What the settlements say about graphs, each thing once. For each settlement the index of its graph, and whether
-    /// one of the places leads nowhere.
+    /// Writes what the script has to know of the settled nodes, each node once. Answers for each settlement the number of
+    /// its hints, and whether one of the nodes has no dependents.
     fn write_hints(
         &self,
         requests: &[StepRequest],
@@ -202,7 +167,7 @@ impl RedisStore {
         let has_last = hints.iter().any(|(graph, ix, _)| graph.ir.node(*ix).dependents.is_empty());
         call.arg(hints.len());
         for (graph, ix, ending) in hints {
-            graph.write_place(ix, ending, call);
+            graph.write_hints(ix, ending, call);
         }
         Ok((numbers, has_last))
     }

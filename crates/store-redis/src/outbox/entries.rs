@@ -1,13 +1,13 @@
 //! Entries of the outbox: what they say, which of them can be archived, and which cannot.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{RunId, Timestamp};
 
-/// By run: which of its incarnations.
-pub(crate) type Incarnations = HashMap<RunId, u64>;
+/// Incarnations of runs. A run can have several: each time it is rebuilt, a new one begins.
+pub(crate) type Incarnations = HashSet<(RunId, u64)>;
 
 /// Entries as Redis has them. Anything can be in a stream, also what is no text.
 pub(crate) type RawEntries = Vec<(String, Vec<(Vec<u8>, Vec<u8>)>)>;
@@ -26,8 +26,8 @@ pub(crate) struct Entry {
     /// It goes on in the next entry.
     more: bool,
     pub(crate) events: Vec<Event>,
-    /// Which incarnations these events are of.
-    pub(crate) incarnations: Incarnations,
+    /// Which incarnation of each run these events are of.
+    pub(crate) incarnations: HashMap<RunId, u64>,
     unreadable: Option<Unreadable>,
 }
 
@@ -43,6 +43,15 @@ impl Entry {
     pub(crate) fn only_run(&self) -> Option<RunId> {
         let mut runs = self.incarnations.keys();
         runs.next().filter(|_| runs.next().is_none()).copied()
+    }
+
+    pub(crate) fn incarnations(&self) -> impl Iterator<Item = (RunId, u64)> {
+        self.incarnations.iter().map(|(run, incarnation)| (*run, *incarnation))
+    }
+
+    /// Whether it has events of one of these.
+    pub(crate) fn is_of(&self, incarnations: &Incarnations) -> bool {
+        self.incarnations().any(|incarnation| incarnations.contains(&incarnation))
     }
 
     /// When it was put there, by the server's clock.
@@ -201,23 +210,24 @@ pub(crate) struct Sorted {
     pub(crate) broken: Incarnations,
 }
 
+/// A field of the hash of forgotten incarnations. Version 0.1 wrote the run as the field and its incarnation as the value.
+pub(crate) fn forgotten(field: &str, value: &str) -> Option<(RunId, u64)> {
+    let (run, incarnation) = field.split_once(' ').unwrap_or((field, value));
+    Some((run.parse().ok()?, incarnation.parse().ok()?))
+}
+
 /// Takes out unreadable entries, later entries of the same incarnation, entries of forgotten incarnations, and the
 /// changes that were made together with these.
 pub(crate) fn sort_out(entries: Vec<Entry>, mut forgotten: Incarnations) -> Sorted {
     let mut sorted = Sorted::default();
     for mut entry in entries {
         let unreadable = entry.unreadable.take();
-        let void =
-            entry.incarnations.iter().any(|(run, incarnation)| forgotten.get(run) == Some(incarnation));
-        if !void && unreadable.is_none() {
+        if !entry.is_of(&forgotten) && unreadable.is_none() {
             sorted.good.push(entry);
             continue;
         }
-        for (run, incarnation) in &entry.incarnations {
-            if forgotten.insert(*run, *incarnation) != Some(*incarnation) {
-                sorted.broken.insert(*run, *incarnation);
-            }
-        }
+        sorted.broken.extend(entry.incarnations().filter(|incarnation| !forgotten.contains(incarnation)));
+        forgotten.extend(entry.incarnations());
         sorted.unreadable.extend(unreadable.map(|why| (entry, why)));
     }
     sorted
@@ -250,7 +260,7 @@ mod tests {
         let found = sorted(raw(&fields));
         assert_eq!(found.good.iter().map(|entry| entry.events.len()).collect::<Vec<_>>(), [1]);
         assert_eq!(found.good[0].only_run(), RUN[1].parse().ok());
-        assert_eq!(found.broken.keys().map(ToString::to_string).collect::<Vec<_>>(), [RUN[0]]);
+        assert_eq!(found.broken.iter().map(|(run, _)| run.to_string()).collect::<Vec<_>>(), [RUN[0]]);
         assert_eq!(found.unreadable.len(), 1);
         let together = sorted(raw(&fields[1..]));
         assert_eq!((together.good.len(), together.broken.len(), together.unreadable.len()), (0, 2, 1));
@@ -287,6 +297,18 @@ mod tests {
         let found = sorted(entries);
         assert_eq!(found.good.iter().map(|entry| entry.events[0].seq).collect::<Vec<_>>(), [2]);
         assert_eq!((found.broken.len(), found.unreadable.len()), (1, 1));
+    }
+
+    #[test]
+    fn every_forgotten_incarnation_of_a_run_stays_forgotten() {
+        let of = |incarnation| format!("{} 2 1700000000000 {incarnation}", RUN[0]);
+        let entries = [3, 4, 5].map(|incarnation| raw(&[(&of(incarnation), PAUSED)])).concat();
+        let run: RunId = RUN[0].parse().expect("a run");
+        let hash = [(format!("{run} 3"), "1"), (run.to_string(), "4")];
+        let forgotten = hash.iter().filter_map(|(field, value)| forgotten(field, value)).collect();
+        let found = sort_out(read(entries, true), forgotten);
+        assert_eq!(found.good.iter().flat_map(Entry::incarnations).collect::<Vec<_>>(), [(run, 5)]);
+        assert!(found.broken.is_empty(), "they were forgotten before");
     }
 
     #[test]

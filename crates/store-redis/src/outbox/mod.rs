@@ -18,8 +18,10 @@ use switchyard_store::{StoreError, Unarchived, news};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::entries::{Entry, Incarnations, RawEntries, Sorted};
+pub(crate) use self::entries::Incarnations;
+use self::entries::{Entry, RawEntries, Sorted};
 use self::refused::Apart;
+use crate::lock::FencedLock;
 use crate::store::RedisStore;
 use crate::{binding, scripts};
 
@@ -147,7 +149,7 @@ impl RedisStore {
                 () = tokio::time::sleep(RENEW_EVERY) => {}
             }
             // Should it fail, `ship_done` finds out.
-            let _ = self.lease(fence, LOCK).await;
+            let _ = self.ship_lock().renew(fence, LOCK).await;
         }
     }
 
@@ -200,17 +202,15 @@ impl RedisStore {
         self.observe.report(events);
     }
 
-    async fn lease(&self, fence: u64, lasts: Duration) -> Result<bool, StoreError> {
-        let args = [fence.to_string(), lasts.as_millis().to_string()];
-        let ours: u8 = self.client.run(&scripts::SHIP_LEASE, &[self.keys.ship_lock()], &args).await?;
-        Ok(ours == 1)
+    fn ship_lock(&self) -> FencedLock<'_> {
+        FencedLock::new(&self.client, self.keys.ship_lock())
     }
 
     /// Lets go of the lock, if it is ours. If that fails, it runs out.
     async fn leave_shipping(&self) {
         let fence = self.fence.swap(0, Ordering::Relaxed);
         if fence > 0 {
-            let _ = self.lease(fence, Duration::ZERO).await;
+            let _ = self.ship_lock().release(fence).await;
         }
     }
 
@@ -236,11 +236,10 @@ impl RedisStore {
             return Ok(None);
         }
         let entries: RawEntries = redis::from_redis_value(next()).map_err(unreadable)?;
-        let forgotten: HashMap<String, u64> = redis::from_redis_value(next()).map_err(unreadable)?;
+        let forgotten: HashMap<String, String> = redis::from_redis_value(next()).map_err(unreadable)?;
         let more = redis::from_redis_value::<u8>(next()).map_err(unreadable)? == 1;
         let changes = entries::read(entries, !more);
-        let forgotten =
-            forgotten.into_iter().filter_map(|(run, incarnation)| Some((run.parse().ok()?, incarnation)));
+        let forgotten = forgotten.iter().filter_map(|(field, value)| entries::forgotten(field, value));
         Ok(Some(Next { fence, more, changes, forgotten: forgotten.collect() }))
     }
 

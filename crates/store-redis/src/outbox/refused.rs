@@ -57,10 +57,10 @@ impl Apart {
             // Redis was set back, or another process was faster: the archive is right, and nothing is missing.
             Err(StoreError::Diverged { run, seq }) => {
                 tracing::warn!(%run, seq, "Redis contradicts the archive; the run is rebuilt");
-                self.broken.extend(&entry.incarnations);
+                self.broken.extend(entry.incarnations());
             }
             Err(StoreError::Corrupt(reason)) => {
-                self.broken.extend(&entry.incarnations);
+                self.broken.extend(entry.incarnations());
                 let content = entry.content();
                 self.refused.push((entry, Unreadable { reason, content }));
             }
@@ -73,8 +73,8 @@ impl Apart {
     fn without_broken(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
         let mut good = Vec::with_capacity(entries.len());
         for entry in entries {
-            if entry.incarnations.iter().any(|(run, incarnation)| self.broken.get(run) == Some(incarnation)) {
-                self.broken.extend(&entry.incarnations);
+            if entry.is_of(&self.broken) {
+                self.broken.extend(entry.incarnations());
             } else {
                 good.push(entry);
             }

@@ -24,7 +24,7 @@ end
 
 for _ = 1, tonumber(arg()) do
   local id, life = arg(), arg()
-  redis.call('HSET', KEYS[1], id, life)
+  redis.call('HSET', KEYS[1], id .. ' ' .. life, 1)
   local run = redis.call('HMGET', run_key(id), 'life', 'timers', 'gate', 'idem')
   if run[1] == life then
     forget_moments(id, run)

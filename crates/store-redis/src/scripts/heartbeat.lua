@@ -1,4 +1,4 @@
--- heartbeat: extends the leases of claims that still count, up to their limits at most. Mirrors Yard::heartbeat in core.
+-- heartbeat: extends the leases of claims that still count, up to their limits at most. Mirrors InFlight::heartbeat in core.
 --
 -- KEYS  leases, then run and dag of each claim
 -- ARGV  beginning of all names, time or '', lease in ms or '', number of claims, each: run, node, claim

@@ -1,4 +1,4 @@
--- held: the task of a claim that counts, as its holder was handed it. Mirrors Yard::held_task in core.
+-- held: the task of a claim that counts, as its holder was handed it. Mirrors InFlight::held_task in core.
 --
 -- KEYS  run, dag and context of the run
 -- ARGV  beginning of all names, run, node, claim, the definition that the caller expects the run to be on, ids of the

@@ -1,4 +1,4 @@
--- reserve: looks whether a new run may be accepted, and takes its idempotency key for it. Mirrors Yard::check_key.
+-- reserve: looks whether a new run may be accepted, and takes its idempotency key for it. Mirrors InFlight::check_key.
 -- The reservation expires if its process dies before the run is in place.
 --
 -- It always writes: a server that takes no writes has to say so before the run is archived.

@@ -1,12 +1,12 @@
--- step: settles claims, releases what depended on them, claims what is next. The one call of the hot path, shared by
--- those of one worker who are ready at the same moment.
--- Mirrors Yard::settle and Yard::claim in core. A settlement that is not plain (see includes/settle.lua) is left
--- untouched, and what its caller wanted after it too: the caller lets the core carry it out, and comes back with the rest.
+-- step: settles claims, releases what depended on them, claims what is next. The one call of the fast path; callers of
+-- one worker that are ready at the same moment are batched into it.
+-- Mirrors InFlight::settle and InFlight::claim in core. A settlement for the slow path (see includes/settle.lua)
+-- is left untouched, and so are those of its caller that follow: the caller lets the core carry it out, then sends the rest.
 --
 -- KEYS  outbox, leases, queued, wake
 -- ARGV  beginning of all names, time or '', consumer, its name as JSON, lease in ms or '', number of queues, their
---       names or patterns, number of places, each as includes/settle.lua reads it, number of callers, each: how many
---       to claim, number of settlements, each: run, number of its place, claim, kind (S, K or H), output or reason
+--       names or patterns, number of hints, each as includes/settle.lua reads it, number of callers, each: how many
+--       to claim, number of settlements, each: run, number of its hints, claim, kind (S, K or H), output or reason
 -- Returns { for each caller a letter for each settlement, up to the first that is 'r' or 'l'; callers apart by blanks,
 --         { tasks }, 1 if there may be more than this call looked at, else 0 }
 -- Events: node_succeeded, node_skipped, node_released, node_started, run_ended
@@ -28,16 +28,16 @@ local lease_ends_text = lease_ends and whole(lease_ends)
 --#include task
 --#include claim
 
-local queues, places = {}, {}
+local queues, hints = {}, {}
 for i = 1, tonumber(arg()) do queues[i] = arg() end
-for i = 1, tonumber(arg()) do places[i] = read_place() end
+for i = 1, tonumber(arg()) do hints[i] = read_hints() end
 
 -- The answers of a caller, and how many tasks it wants after them.
 local function settle_all()
   local max, count, answers = tonumber(arg()), tonumber(arg()), ''
   local after = read + 5 * count
   while read < after do
-    local answer = settle(ARGV[read + 1], places[tonumber(ARGV[read + 2])], ARGV[read + 3], ARGV[read + 4], ARGV[read + 5])
+    local answer = settle(ARGV[read + 1], hints[tonumber(ARGV[read + 2])], ARGV[read + 3], ARGV[read + 4], ARGV[read + 5])
     answers, read = answers .. answer, read + 5
     if answer == 'r' or answer == 'l' then max, read = 0, after end
   end

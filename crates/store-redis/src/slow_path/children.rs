@@ -27,7 +27,7 @@ pub(crate) type Looks = BTreeMap<(RunId, Arc<str>), Look>;
 
 impl ReadSet {
     /// Takes note of what a decision turned out to need.
-    pub(super) fn look_for(&mut self, run: RunId, node: Arc<str>, wanted: Wanted) {
+    pub(crate) fn look_for(&mut self, run: RunId, node: Arc<str>, wanted: Wanted) {
         // As many may start as could have ended, and a timer starts a batch.
         let batch = if self.due.is_some() { CHILDREN_AT_ONCE } else { self.runs.len() as u32 };
         let look = self.children.entry((run, node)).or_default();

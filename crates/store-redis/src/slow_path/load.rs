@@ -273,11 +273,6 @@ impl Loaded {
         in_flight
     }
 
-    /// Whether Redis has it, under way or ended.
-    pub(super) fn has(&self, run: RunId) -> bool {
-        self.runs.contains_key(&run) || self.passed.contains_key(&run)
-    }
-
     /// A number that nothing had before: the incarnations and generations that begin with this decision.
     pub(super) fn incarnation(&self) -> u64 {
         static WITHIN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);

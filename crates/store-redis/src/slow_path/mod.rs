@@ -1,4 +1,4 @@
-//! Everything but plain steps: read what a command touches, let the core decide, write what it decided.
+//! Everything but the fast path: read what a command touches, let the core decide, write what it decided.
 //!
 //! Nothing is locked meanwhile. The write says what it was decided on, and is refused if that has changed; then
 //! all of it is done again. So the rules live in the core alone, and a command on the slow path costs two round trips.
@@ -50,8 +50,8 @@ pub(crate) struct ReadSet {
     pub(crate) operation: Option<(RunId, OperationId)>,
     /// Its acceptance is in the archive already.
     pub(crate) archived: Option<RunId>,
-    /// None of the runs was there at this moment, and no concurrency key is concerned: that is not looked up once more before the
-    /// first attempt, which is refused if it does not hold any longer.
+    /// None of the runs was there at this moment, and no concurrency key is concerned: that is not looked up once more
+    /// before the first attempt, which is refused if it does not hold any longer.
     pub(crate) absent_at: Option<Timestamp>,
     /// Written with the decision if it changes anything.
     pub(crate) with: Vec<Words>,
@@ -142,9 +142,6 @@ impl RedisStore {
                 line_read *= 16;
                 continue;
             }
-            if read_set.taken_up.is_empty() {
-                self.have_ended(in_flight.untold().filter(|parent| !loaded.has(*parent))).await?;
-            }
             let plan = plan::plan(&self.keys, read_set, &loaded, in_flight.give_back(), &events, &graphs)?;
             if self.commit(plan).await? {
                 return Ok(answer);
@@ -158,20 +155,6 @@ impl RedisStore {
         }
         drop(turn);
         Err(StoreError::unavailable("what is to be changed is changed by others all the time; try again"))
-    }
-
-    /// A run whose parent is not in Redis ends only if the parent has: one that is just being rebuilt from the archive
-    /// would never hear of it, and wait for good.
-    async fn have_ended(&self, parents: impl Iterator<Item = RunId>) -> Result<(), StoreError> {
-        for parent in parents {
-            let record = self.archive.run(parent).await.map_err(StoreError::not_applied)?;
-            if record.is_some_and(|record| !record.status.is_terminal()) {
-                let why =
-                    format!("{parent} waits for a run that ends, and is still to be rebuilt; try again");
-                return Err(StoreError::unavailable(why));
-            }
-        }
-        Ok(())
     }
 
     /// Refuses what was only to be done under conditions that do not hold any more.

@@ -1,4 +1,4 @@
--- Claims tasks. Mirrors Yard::claim and Run::claim in core: higher bands first, then in the order of the queues that
+-- Claims tasks. Mirrors InFlight::claim and Run::claim in core: higher bands first, then in the order of the queues that
 -- were asked for, then first come, first served. Void tasks go away here.
 local tasks = {}
 
@@ -22,7 +22,7 @@ local function quoted(name)
   return '"' .. name .. '"'
 end
 
--- The claim is due at the end of its lease or of its limit, whichever comes first. Mirrors Yard::set_lease in core.
+-- The claim is due at the end of its lease or of its limit, whichever comes first. Mirrors InFlight::set_lease in core.
 local function hold(r, name, n, limit)
   local ends, ends_text = lease_ends, lease_ends_text
   if limit ~= '' then

@@ -1,5 +1,5 @@
--- Streams of tasks, and how many tasks of each are unclaimed. Entries that are added and finished here
--- is collected while settling and written at once.
+-- Streams of tasks, and how many tasks of each are unclaimed. Entries that are added or finished are collected while
+-- settling, and written together.
 local added, tokens, done, leases_over, leases_new = {}, {}, {}, {}, {}
 
 local function count_task(stream, by) added[stream] = (added[stream] or 0) + by end

@@ -1,13 +1,13 @@
--- One settlement of a run that is plainly running. Mirrors Run::settle, Run::resolve_edges and Run::conclude in core
--- for succeeded, skipped and handed back. Answers 'a'pplied, 'd'uplicate, 's'tale, 'r'are: left to the core, or 'l'ocked:
--- to be tried again.
+-- One settlement on the fast path. Mirrors Run::settle, Run::resolve_edges and Run::conclude in core for succeeded,
+-- skipped and handed back. Answers 'a'pplied, 'd'uplicate, 's'tale, 'r': left to the slow path (fast_path/route.rs lists
+-- why), or 'l'ocked: to be tried again.
 -- Nothing is written here, only collected.
 
 -- Instead of a list of reads that is too long to be sent each time: the core releases that node.
 local LEFT_OUT = '?'
 
 -- What the caller knows of a node and of what follows from its end; settlements of one node share it.
-local function read_place()
+local function read_hints()
   local p = {
     node = arg(), name = arg(), definition = arg(), stream = arg(), reads = arg(), needs = arg(), limit = arg(),
     result = arg(), last = arg(), last_stream = arg(), last_reads = arg(), last_needs = arg(), last_limit = arg(),
@@ -144,15 +144,15 @@ local function settle(id, p, claim, kind, value)
     hand_back(r, p, n)
     return 'a'
   end
-  local ends_rarely = r.flags ~= '' and r.flags ~= 'm'
-  local joins, released = decide_edges(r, p, ends_rarely or p.leaves_out)
+  local ends_slowly = r.flags ~= '' and r.flags ~= 'm'
+  local joins, released = decide_edges(r, p, ends_slowly or p.leaves_out)
   release_last(r, p, joins, released, p.leaves_out)
   for _, to in ipairs(p.leaves_out and released or {}) do
     if to.reads == LEFT_OUT then return 'r' end
   end
   local counter = r.counter - 1 + #released
   local ends = counter == 0 and r.approvals == 0
-  if ends and ends_rarely then return 'r' end
+  if ends and ends_slowly then return 'r' end
   end_node(r, p, n, kind, value)
   r.counter = counter
   for name, t in pairs(joins) do set_node(r, name, t) end

@@ -1,5 +1,7 @@
 //! When Redis has lost something, or contradicts the archive: the archive is right.
 
+mod missed_ends;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +11,7 @@ use switchyard_core::run::{Event, EventKind, Run};
 use switchyard_core::{Hash, RunId};
 use switchyard_store::{StoreError, Unfinished};
 
+use crate::outbox::Incarnations;
 use crate::scripts;
 use crate::slow_path::{ReadSet, planned};
 use crate::store::RedisStore;
@@ -27,7 +30,7 @@ impl RedisStore {
     /// concurrency key, and ask people, until it is moved.
     pub(crate) async fn forget_outlived(&self, unfinished: &[Unfinished]) -> Result<(), StoreError> {
         let unfinished: HashSet<RunId> = unfinished.iter().map(|unfinished| unfinished.run).collect();
-        let mut outlived = HashMap::new();
+        let mut outlived = Incarnations::new();
         let mut cursor = 0;
         loop {
             let (next, mut others) = self.scan_runs(cursor, AT_ONCE).await?;
@@ -135,7 +138,7 @@ impl RedisStore {
     }
 
     /// Removes incarnations of runs, and takes the runs up from the archive if they have not ended there.
-    pub(crate) async fn forget(&self, incarnations: &HashMap<RunId, u64>) -> Result<(), StoreError> {
+    pub(crate) async fn forget(&self, incarnations: &Incarnations) -> Result<(), StoreError> {
         let keys = [self.keys.forgotten(), self.keys.runs(), self.keys.leases(), self.keys.timers()];
         let mut args = vec![
             self.keys.begin().to_owned(),
@@ -147,8 +150,8 @@ impl RedisStore {
         }
         let concurrency_keys: Vec<String> = self.client.run(&scripts::FORGET, &keys, &args).await?;
         let mut rebuilt = Vec::new();
-        for run in incarnations.keys() {
-            match self.rebuild(*run).await {
+        for run in incarnations.iter().map(|(run, _)| *run).collect::<HashSet<_>>() {
+            match self.rebuild(run).await {
                 Ok(run) => rebuilt.extend(run),
                 // It stands still, which the recovery pass says again and again; the others go on.
                 Err(error @ StoreError::Corrupt(_)) => {

@@ -1,8 +1,8 @@
--- ship_lease: the shipper is still at it, or leaves.
+-- lock_renew: renews a lock, or releases it.
 --
 -- KEYS  lock
--- ARGV  fencing number, how long the lock lasts from now in ms, or 0 to let go of it
--- Returns 1, or 0 when another process ships by now and nothing was done
+-- ARGV  fencing number, how long the lock lasts from now in ms, or 0 to release it
+-- Returns 1, or 0 when another process has the lock by now and nothing was done
 -- Events: none
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 0 end
 if ARGV[2] == '0' then
