@@ -5,7 +5,7 @@
 //! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
 //! - [`escape`]: control characters of users, made visible
 //! - [`serving`], [`stores`]: what `up`, `api` and `worker` stand on and do
-//! - [`place`]: where commands act, a server or a data folder; [`store`]: opening the folder
+//! - [`target`]: where commands act, a server or a data folder; [`store`]: opening the folder
 //! - [`operation`]: repeating a change whose outcome is not known
 //! - [`flags`], [`settings`]: what is set; [`logging`], [`observe`]: who is told what happens
 
@@ -19,6 +19,7 @@ mod input;
 mod logging;
 mod observe;
 mod operation;
+mod optional;
 mod output;
 mod progress;
 mod serving;

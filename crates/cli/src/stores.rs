@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target, migrate};
-use switchyard_cas_objects::ObjectCas;
 use switchyard_distributed::{ArchiveAt, Distributed, Options};
 use switchyard_embedded::Embedded;
-use switchyard_pods::PodList;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{ApiKeys, Engine, Handlers, History, Payloads, Recovered, WorkerSettings};
@@ -19,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::errors::Failure;
 use crate::observe;
+use crate::optional;
 use crate::settings::Settings;
 use crate::store;
 use crate::waiting;
@@ -140,15 +139,12 @@ async fn open_shared(settings: &Settings, redis: RedisSettings, role: Role) -> R
 }
 
 /// Where large payloads are kept, if not with the history.
-fn cas(settings: &Settings) -> Result<Option<ObjectCas>, Failure> {
+fn cas(settings: &Settings) -> Result<Option<Arc<dyn Cas>>, Failure> {
     match settings.cas.as_deref() {
         None => Ok(None),
         Some("postgres") if settings.postgres.is_some() => Ok(None),
         Some("postgres") => Err(Failure::usage("cas.url is `postgres`, and no Postgres is named")),
-        Some(url) => match ObjectCas::open(url, switchyard_settings::aws()) {
-            Ok(cas) => Ok(Some(cas)),
-            Err(error) => Err(Failure::usage(format!("cas.url: {error}"))),
-        },
+        Some(url) => optional::object_cas(url).map(Some),
     }
 }
 
@@ -196,11 +192,7 @@ pub(crate) fn monitor_settings(settings: &Settings) -> MonitorSettings {
 /// Which workers have a pod, if that is to be asked.
 pub(crate) async fn pods(settings: &Settings) -> Result<Option<Arc<dyn LivePods>>, Failure> {
     let Some(selector) = &settings.pod_selector else { return Ok(None) };
-    match PodList::infer(selector, settings.pod_namespace.as_deref()).await {
-        Ok(list) => Ok(Some(Arc::new(list))),
-        Err(why) => Err(Failure::usage(why)
-            .hint("`kubernetes.pod_selector` is set: this must run in a pod, or KUBECONFIG name a file")),
-    }
+    optional::pods(selector, settings.pod_namespace.as_deref()).await.map(Some)
 }
 
 /// A look at the Redis that is set, for commands that need nothing else.
@@ -234,7 +226,7 @@ pub(crate) async fn archive(settings: &Settings) -> Result<Arc<dyn Archive>, Fai
 pub(crate) async fn shared_history(settings: &Settings, target: Target) -> Result<History, Failure> {
     let archive = PostgresArchive::open(target.clone()).await?;
     let cas: Arc<dyn Cas> = match cas(settings)? {
-        Some(objects) => Arc::new(objects),
+        Some(objects) => objects,
         None => Arc::new(PostgresCas::open(target).await?),
     };
     Ok(History::new(Arc::new(archive), Payloads::new(cas)))

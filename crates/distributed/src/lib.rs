@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target};
 use switchyard_archive_sqlite::{DataFolder, Notice};
-use switchyard_cas_objects::ObjectCas;
 use switchyard_observe::Observe;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::{NodeSettings, Services};
@@ -46,7 +45,7 @@ pub struct Options {
     pub redis: RedisSettings,
     pub archive: ArchiveAt,
     /// Where large payloads are kept; with the history, if not given.
-    pub cas: Option<ObjectCas>,
+    pub cas: Option<Arc<dyn Cas>>,
     /// How tasks are executed here, if they are.
     pub worker: Option<WorkerSettings>,
     pub nodes: NodeSettings,
@@ -82,7 +81,7 @@ impl Distributed {
     /// Connects to both, and restores the unfinished runs of the archive that Redis lacks.
     pub async fn open(options: Options) -> Result<Self, EngineError> {
         let (archive, beside) = open_archive(&options.archive, options.notice).await?;
-        let cas = options.cas.map_or(beside, |elsewhere| Arc::new(elsewhere));
+        let cas = options.cas.unwrap_or(beside);
         let redis = RedisSettings { observe: options.observe.clone(), ..options.redis };
         let hot = Arc::new(RedisStore::open(redis, archive.clone()).await?);
         let engine = Engine::new(hot.clone(), archive, cas, Arc::new(SystemClock));

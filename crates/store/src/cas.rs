@@ -9,7 +9,7 @@ use switchyard_core::{CasRef, Hash};
 use crate::StoreError;
 
 #[async_trait]
-pub trait Cas: Send + Sync + 'static {
+pub trait Cas: std::fmt::Debug + Send + Sync + 'static {
     /// Keeps `content`, durably at return. Keeping the same content twice is one copy, as old as the last time.
     async fn put(&self, content: Bytes) -> Result<CasRef, StoreError>;
 

@@ -57,7 +57,7 @@ async fn measure_redis(args: &Args) -> anyhow::Result<Figures> {
     let mut figures = Figures::default();
     for (name, done) in [("bytes_per_run", 0), ("bytes_per_run_half_done", args.memory_steps / 2)] {
         let store = BenchStore::open(args, Handlers::with_builtins()).await?;
-        let in_redis = store.in_redis().context("a place in Redis")?;
+        let in_redis = store.in_redis().context("the Redis store")?;
         let program = programs::waiting_at(done, args.memory_steps)?;
         store.work();
         submit(&store, &program, 100).await?;

@@ -35,7 +35,7 @@ async fn fill(store: &BenchStore, runs: usize) -> anyhow::Result<()> {
     let program = programs::waiting(NODES)?;
     let submitted = stream::iter(0..runs).map(|_| store.submit(&program)).buffer_unordered(64);
     submitted.try_for_each(|_| async { Ok(()) }).await?;
-    store.in_redis().context("a place in Redis")?.until_calm().await
+    store.in_redis().context("the Redis store")?.until_calm().await
 }
 
 async fn chain(store: &BenchStore, args: &Args) -> anyhow::Result<f64> {

@@ -32,7 +32,7 @@ async fn chain(args: &Args, processes: usize) -> anyhow::Result<f64> {
     let submits = in_redis.open(None, Handlers::with_builtins()).await?;
     let store = BenchStore::Redis(Box::new(submits), in_redis);
     store.work();
-    let in_redis = store.in_redis().context("a place in Redis")?;
+    let in_redis = store.in_redis().context("the Redis store")?;
     let mut workers = Vec::new();
     for _ in 0..processes {
         workers.push(start(args, in_redis, (args.slots / processes).max(1)).await?);

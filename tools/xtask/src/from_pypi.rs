@@ -6,6 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::steps::{ALL, WORKSPACE};
+
 pub(crate) struct Tool {
     name: &'static str,
     /// A newer one may find more: raise it by hand, and look at what it finds.
@@ -15,8 +17,7 @@ pub(crate) struct Tool {
     program: &'static str,
     /// Where the tests look for it.
     variable: &'static str,
-    /// The arguments of `cargo` that run those tests. Of the whole workspace: for a package alone, dependencies would be
-    /// built once more, with other features.
+    /// The arguments of `cargo` that run those tests.
     pub(crate) tests: &'static [&'static str],
 }
 
@@ -27,7 +28,7 @@ pub(crate) const SCHEMATHESIS: Tool = Tool {
     extras: "",
     program: "st",
     variable: "SWITCHYARD_SCHEMATHESIS",
-    tests: &["test", "--workspace", "--test", "api", "schemathesis", "--", "--ignored"],
+    tests: &["test", WORKSPACE, ALL, "--test", "api", "schemathesis", "--", "--ignored"],
 };
 
 /// Speaks the language of S3.
@@ -37,7 +38,7 @@ pub(crate) const MOTO: Tool = Tool {
     extras: "[server,s3]",
     program: "moto_server",
     variable: "SWITCHYARD_MOTO",
-    tests: &["test", "--workspace", "--test", "s3", "--", "--ignored"],
+    tests: &["test", WORKSPACE, ALL, "--test", "s3", "--", "--ignored"],
 };
 
 impl Tool {

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::steps::{ALL, WORKSPACE, cargo, lint};
+
 /// Builds the package, checks its types, runs its tests.
 pub(crate) fn test() -> anyhow::Result<()> {
     let environment = Environment::built()?;
@@ -33,10 +35,11 @@ impl Environment {
         let environment = Self { package: root.join("python"), folder: root.join("target/python") };
         environment.prepare()?;
         // The profile of the other tests: what they built is not built again.
-        environment.run(&["maturin", "develop", "--quiet", "--profile", "dev"])?;
-        // Some tests are about the program itself, as the tests of the workspace have it: not built again for a package
-        // alone.
-        crate::steps::cargo("the program", &["test", "--workspace", "--no-run"])?;
+        let mut maturin = environment.command(&["maturin", "develop", "--quiet", "--profile", "dev"]);
+        lint(&mut maturin);
+        run(&mut maturin)?;
+        // Some tests are about the program itself, as the tests of the workspace have it.
+        cargo("the program", &["test", WORKSPACE, ALL, "--no-run"])?;
         Ok(environment)
     }
 

@@ -10,19 +10,23 @@ use anyhow::{Context, bail};
 use crate::from_pypi::{MOTO, SCHEMATHESIS};
 use crate::{licences, python, tidy, tools, valkey};
 
+/// Every step builds the same: for one package, or with other features, cargo would build dependencies again.
+pub(crate) const WORKSPACE: &str = "--workspace";
+pub(crate) const ALL: &str = "--all-features";
+
 /// When this process began: each step is printed with the seconds since then.
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 pub(crate) fn test() -> anyhow::Result<()> {
     cargo("formatting", &["fmt", "--all", "--check"])?;
-    cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
     tell("licences");
     licences::check()?;
     tell("tidy");
     tidy::check()?;
     tell("tools");
     tools::install()?;
-    cargo("tests", &["test", "--workspace"])?;
+    cargo("lints, and the build of the tests", &["test", WORKSPACE, ALL, "--no-run", "--quiet"])?;
+    cargo("tests", &["test", WORKSPACE, ALL])?;
     for (step, tool) in [("requests that are made up", &SCHEMATHESIS), ("payloads in S3", &MOTO)] {
         let (variable, program) = tool.install()?;
         cargo_with(step, tool.tests, &[(variable, program.as_os_str())])?;
@@ -44,6 +48,7 @@ pub(crate) fn cargo_with(step: &str, args: &[&str], environment: &[(&str, &OsStr
     let mut command = Command::new(env!("CARGO"));
     // A snapshot that differs is a failure here, not a file to review later.
     command.args(args).env("INSTA_UPDATE", "no").env("CARGO_TERM_COLOR", "never");
+    lint(&mut command);
     command.envs(environment.iter().copied());
     let status =
         command.status().with_context(|| format!("`cargo {}` could not be started", args.join(" ")))?;
@@ -51,6 +56,14 @@ pub(crate) fn cargo_with(step: &str, args: &[&str], environment: &[(&str, &OsStr
         bail!("{step}: `cargo {}` failed", args.join(" "));
     }
     Ok(())
+}
+
+/// Lets clippy compile the workspace instead of rustc, so that dependencies are built once and not also checked. Every
+/// command that builds has to do this, or the workspace is built again without it.
+pub(crate) fn lint(command: &mut Command) {
+    command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    // As `cargo clippy` passes `--deny warnings` on.
+    command.env("CLIPPY_ARGS", "--deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
 }
 
 #[expect(clippy::print_stderr, reason = "a task tells what it is doing")]

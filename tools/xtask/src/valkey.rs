@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::steps::{ALL, WORKSPACE};
 use crate::{python, steps, tools};
 
 /// Which server the tests start: `tools/test-servers/src/redis.rs` and `python/tests/servers.py` read it.
@@ -43,11 +44,9 @@ pub(crate) fn test() -> anyhow::Result<()> {
         return Ok(());
     };
     let environment = [(VARIABLE, program.as_os_str())];
-    // Tests are chosen by name in the whole workspace: for one package alone, cargo would build the dependencies again
-    // with other features.
     let names = test_names()?;
     let chosen = names.iter().flat_map(|name| ["--test", name]);
-    let words: Vec<&str> = ["test", "--workspace"].into_iter().chain(chosen).collect();
+    let words: Vec<&str> = ["test", WORKSPACE, ALL].into_iter().chain(chosen).collect();
     steps::cargo_with("tests on Valkey", &words, &environment)?;
     steps::tell("tests of the Python package on Valkey");
     python::once_more(&PYTHON_TESTS, &environment)

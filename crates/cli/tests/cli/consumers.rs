@@ -173,6 +173,7 @@ fn a_killed_worker_is_a_ghost_that_can_be_cleaned_up() {
 }
 
 /// Redis knows a consumer that never reports; Kubernetes knows its pod.
+#[cfg(feature = "kubernetes")]
 #[test]
 fn a_consumer_whose_pod_is_there_is_alive() {
     let shared = Shared::start();
