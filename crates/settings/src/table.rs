@@ -115,7 +115,8 @@ settings! {
     ///
     /// For S3 and compatible stores, the variables of AWS clients hold the rest:
     /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`, and those of
-    /// roles (`AWS_ROLE_ARN`, `AWS_WEB_IDENTITY_TOKEN_FILE`). All processes have to be told the same place.
+    /// roles (`AWS_ROLE_ARN`, `AWS_WEB_IDENTITY_TOKEN_FILE`). All processes have to be told the same place. Anything but
+    /// `postgres` needs a program that was built with `--features object-stores`.
     cas: Option<String> = {
         key: "cas.url",
         env: "SWITCHYARD_CAS"
@@ -384,7 +385,7 @@ settings! {
     /// ghost, in any case; if Kubernetes does not answer, no consumer is.
     ///
     /// The name of a worker must be that of its pod (`WORKER_POD_NAME`). Kubernetes is found as programs in pods find it,
-    /// or by `KUBECONFIG`; the account needs to `list` `pods`.
+    /// or by `KUBECONFIG`; the account needs to `list` `pods`. The program has to be built with `--features kubernetes`.
     pod_selector: Option<String> = {
         key: "kubernetes.pod_selector",
         env: "SWITCHYARD_POD_SELECTOR"
