@@ -5,7 +5,6 @@
 //! ships at once. That the archive has the operation is looked up by its id: a run that was rebuilt meanwhile has
 //! other events under the same numbers.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use switchyard_core::RunId;
@@ -60,9 +59,9 @@ impl RedisStore {
 
     /// What is archived of a run: told in this process if it ships, else published by the process that does.
     fn news_of(&self, run: RunId) -> watch::Receiver<Change> {
-        match self.fence.load(Ordering::Relaxed) {
-            0 => self.waiters.follow(run),
-            _ => self.waiters.follow_here(run),
+        match self.shipper.fence() {
+            None => self.waiters.follow(run),
+            Some(_) => self.waiters.follow_here(run),
         }
     }
 
@@ -89,7 +88,7 @@ impl RedisStore {
     /// Returns when something of the run was archived, or after a while. A process without the duty ships by itself
     /// unless another has the lock.
     async fn until_shipped(&self, news: &mut watch::Receiver<Change>) {
-        if !self.on_duty.load(Ordering::Relaxed) && matches!(self.ship().await, Ok(Shipped::Events(_))) {
+        if !self.shipper.is_on_duty() && matches!(self.ship().await, Ok(Shipped::Events(_))) {
             return;
         }
         // A closed channel means that the store goes away.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::Cmd;
-use switchyard_core::Hash;
 use switchyard_core::in_flight::band;
 use switchyard_core::ir::{EdgeOn, Ir, Join, NodeIx, Role};
+use switchyard_core::{Hash, RunId};
 use switchyard_store::StoreError;
 
 use crate::client::Client;
@@ -16,6 +16,9 @@ use crate::keys::Keys;
 use crate::record::json;
 use crate::scripts;
 use crate::timers::in_ms;
+
+/// Runs whose graph is remembered.
+const RUNS_MAX: usize = 200_000;
 
 /// The longest list of reads that goes along with every settlement which may release its node. A node with more is released
 /// by the core.
@@ -59,6 +62,8 @@ pub(crate) struct NodeHints {
 #[derive(Debug)]
 pub(crate) struct Graphs {
     known: Mutex<HashMap<Hash, Arc<Graph>>>,
+    /// The graphs that runs claimed here are on, as far as is known.
+    of_runs: Mutex<HashMap<RunId, Hash>>,
     client: Client,
     keys: Keys,
     /// How long an attempt may take where a graph leaves that to the settings.
@@ -67,7 +72,20 @@ pub(crate) struct Graphs {
 
 impl Graphs {
     pub(crate) fn new(client: Client, keys: Keys, attempt_default: Duration) -> Self {
-        Self { known: Mutex::new(HashMap::new()), client, keys, attempt_default }
+        Self { known: Mutex::default(), of_runs: Mutex::default(), client, keys, attempt_default }
+    }
+
+    /// The graph that a run was on when it was last claimed here.
+    pub(crate) fn of_run(&self, run: RunId) -> Option<Hash> {
+        self.of_runs.lock().get(&run).copied()
+    }
+
+    pub(crate) fn remember(&self, run: RunId, definition: Hash) {
+        let mut of_runs = self.of_runs.lock();
+        if of_runs.len() >= RUNS_MAX {
+            of_runs.clear();
+        }
+        of_runs.insert(run, definition);
     }
 
     /// Makes a graph known, to every process. `time` is what scripts are told.

@@ -1,13 +1,9 @@
 //! [`HotStore`] over Redis.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
-use redis::aio::MultiplexedConnection;
 use switchyard_core::in_flight::{Acceptance, ClaimStatus, Command, Limits, NewRun, QueueDepth, Want};
 use switchyard_core::ir::Ir;
 use switchyard_core::run::{ClaimRef, Operation, Progress, Run, Settled, Settlement, Task};
@@ -16,19 +12,20 @@ use switchyard_observe::Observe;
 use switchyard_store::{
     Archive, ArchiveMark, Change, Clock, HotStore, Size, StoreError, SystemClock, Unarchived, Unfinished,
 };
-use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
 use crate::admin::RedisAdmin;
 use crate::client::Client;
-use crate::fast_path::batch::Batcher;
+use crate::fast_path::batch::StepBatcher;
 use crate::graphs::Graphs;
 use crate::keys::Keys;
 use crate::lock::{FencedLock, Taken};
+use crate::outbox::Shipper;
+use crate::plain::SignalMover;
 use crate::pubsub::{Listener, Waiters};
 use crate::retry::RetryPolicy;
-use crate::slow_path::{ReadSet, Together};
+use crate::slow_path::{ReadSet, SettlementBatcher};
 
 /// How often a run is read again that changed meanwhile.
 const SNAPSHOT_LOOKS: u32 = 20;
@@ -69,37 +66,19 @@ pub struct RedisStore {
     pub(crate) unbound: Client,
     /// What the archive was when this store was opened.
     pub(crate) mark: ArchiveMark,
-    /// When the archive was last compared with what Redis has seen of it.
-    pub(crate) compared: Mutex<Option<Instant>>,
     pub(crate) keys: Keys,
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) limits: Limits,
     pub(crate) retry: RetryPolicy,
-    pub(crate) stuck_after: Duration,
     pub(crate) graphs: Graphs,
-    /// The graphs that runs claimed here are on, as far as is known.
-    pub(crate) on: Mutex<HashMap<RunId, Hash>>,
-    /// Steps that are on their way, or wait to be.
-    pub(crate) batcher: Arc<Batcher>,
-    /// Settlements that wait for the core.
-    pub(crate) together: Together,
-    /// Those of this process who want to change the same runs.
+    pub(crate) step_batcher: Arc<StepBatcher>,
+    pub(crate) settlement_batcher: SettlementBatcher,
+    /// Decisions of this process that conflicted: one at a time is tried again.
     pub(crate) turns: AsyncMutex<()>,
-    /// One pass at a time ships from this process.
-    pub(crate) shipping: AsyncMutex<()>,
-    /// Of the shipper's lock, while this process has it; else 0.
-    pub(crate) fence: AtomicU64,
-    /// The lock under which spans were last reported here.
-    pub(crate) reported_under: AtomicU64,
-    /// A change that a caller waits for: it is shipped at once.
-    pub(crate) urgent: Notify,
-    /// Whether this process has the duty to ship the outbox, and does not only ship on request.
-    pub(crate) on_duty: AtomicBool,
+    pub(crate) shipper: Shipper,
+    pub(crate) signal_mover: SignalMover,
     pub(crate) observe: Observe,
     pub(crate) name: String,
-    /// Stands in Redis for as long as the signals that this process took are its own.
-    pub(crate) mover_mark: Mutex<String>,
-    pub(crate) waiting_for_signals: AsyncMutex<Option<MultiplexedConnection>>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
     listening: AbortHandle,
@@ -130,23 +109,15 @@ impl RedisStore {
             graphs: Graphs::new(client.clone(), keys.clone(), settings.limits.attempt_default),
             listening: tokio::spawn(listener.listen_forever()).abort_handle(),
             name: format!("{:016x}", rand::random::<u64>()),
-            mover_mark: Mutex::default(),
-            waiting_for_signals: AsyncMutex::default(),
-            on: Mutex::new(HashMap::new()),
-            batcher: Arc::default(),
-            together: Together::default(),
+            step_batcher: Arc::default(),
+            settlement_batcher: SettlementBatcher::default(),
             turns: AsyncMutex::new(()),
-            shipping: AsyncMutex::new(()),
-            fence: AtomicU64::new(0),
-            reported_under: AtomicU64::new(0),
-            urgent: Notify::new(),
-            on_duty: AtomicBool::new(false),
+            shipper: Shipper::new(settings.stuck_after),
+            signal_mover: SignalMover::default(),
             observe: settings.observe,
             limits: settings.limits,
             retry: settings.retry,
             clock: settings.clock,
-            stuck_after: settings.stuck_after,
-            compared: Mutex::default(),
             client,
             unbound,
             mark,
@@ -164,7 +135,7 @@ impl RedisStore {
         &self.keys
     }
 
-    /// A look from the side: who works on this Redis.
+    /// Admin queries on the same Redis.
     pub fn admin(&self) -> RedisAdmin {
         RedisAdmin::new(self.client.clone(), self.keys.clone(), self.clock.clone())
     }

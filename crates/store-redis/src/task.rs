@@ -31,7 +31,7 @@ impl RedisStore {
             since => Some(Timestamp::from_millis(accepted_at + since.parse::<i64>().map_err(unreadable)?)),
         };
         let graph = self.graphs.get(definition).await?;
-        self.remember(run, definition);
+        self.graphs.remember(run, definition);
         let ix = graph.ir.find(node).ok_or_else(|| unreadable("a node that its graph does not have"))?;
         let lasts = graph.ir.node(ix).limit.or_default(self.limits.attempt_default);
         let limit = lasts.zip(limit_ends).map(|(lasts, ends)| TimeLimit { lasts, ends });
@@ -75,7 +75,7 @@ impl RedisStore {
 
     /// The task of a claim that counts.
     pub(crate) async fn read_held(&self, claim: &ClaimRef) -> Result<Option<Task>, StoreError> {
-        let mut on = self.on.lock().get(&claim.run).copied();
+        let mut on = self.graphs.of_run(claim.run);
         for _ in 0..LOOKS_MAX {
             let Some(definition) = (match on {
                 Some(definition) => Some(definition),

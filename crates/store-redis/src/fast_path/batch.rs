@@ -66,7 +66,7 @@ enum Turn {
 
 /// The callers that wait for the next call.
 #[derive(Default)]
-pub(crate) struct Batcher {
+pub(crate) struct StepBatcher {
     line: Mutex<Line>,
 }
 
@@ -106,7 +106,7 @@ impl Line {
 }
 
 /// The right to make the call. Passes to a waiting caller when it is dropped.
-struct Lead(Arc<Batcher>);
+struct Lead(Arc<StepBatcher>);
 
 impl Drop for Lead {
     fn drop(&mut self) {
@@ -134,10 +134,10 @@ impl RedisStore {
                 Err(_) => return Err(StoreError::unavailable("a batched call was broken off; try again")),
             },
         };
-        if self.batcher.line.lock().crowded {
+        if self.step_batcher.line.lock().crowded {
             tokio::task::yield_now().await;
         }
-        let along = self.batcher.line.lock().take_fitting(&request);
+        let along = self.step_batcher.line.lock().take_fitting(&request);
         let want = request.want.clone();
         let (others, turns): (Vec<StepRequest>, Vec<_>) =
             along.into_iter().map(|other| (other.request, other.turn)).unzip();
@@ -164,10 +164,10 @@ impl RedisStore {
 
     /// The request and the right to make the call, if none is in flight; otherwise where its turn is announced.
     fn line_up(&self, request: StepRequest) -> Result<(StepRequest, Lead), oneshot::Receiver<Turn>> {
-        let mut line = self.batcher.line.lock();
+        let mut line = self.step_batcher.line.lock();
         if !line.busy {
             line.busy = true;
-            return Ok((request, Lead(self.batcher.clone())));
+            return Ok((request, Lead(self.step_batcher.clone())));
         }
         let (turn, coming) = oneshot::channel();
         line.waiting.push_back(Waiting { request, turn });

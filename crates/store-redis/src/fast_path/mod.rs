@@ -25,9 +25,6 @@ use crate::timers::in_ms;
 
 /// Settlements, and claims, of one call. All their events go into one entry of a stream.
 pub(crate) const AT_ONCE: usize = 200;
-/// Runs whose graph is remembered.
-const REMEMBERED_MAX: usize = 200_000;
-
 /// The script's answer to a settlement of a run that another process has locked, to decide about it as a whole.
 const LOCKED: char = 'l';
 /// How long to wait for such a run.
@@ -85,7 +82,7 @@ impl RedisStore {
     }
 
     fn graph_of_claim(&self, claim: &ClaimRef) -> Option<(Arc<Graph>, NodeIx)> {
-        let definition = self.on.lock().get(&claim.run).copied()?;
+        let definition = self.graphs.of_run(claim.run)?;
         let graph = self.graphs.cached(definition)?;
         let ix = graph.ir.find(&claim.node)?;
         Some((graph, ix))
@@ -102,7 +99,7 @@ impl RedisStore {
         let (letters, found, looked_enough): (String, Vec<Vec<redis::Value>>, u8) =
             self.client.call(&scripts::STEP, &call).await?;
         if may_end_a_run {
-            self.urgent.notify_one();
+            self.shipper.hurry();
         }
         let mut tasks = VecDeque::with_capacity(found.len());
         for task in found {
@@ -170,14 +167,6 @@ impl RedisStore {
             graph.write_hints(ix, ending, call);
         }
         Ok((numbers, has_last))
-    }
-
-    pub(crate) fn remember(&self, run: switchyard_core::RunId, definition: Hash) {
-        let mut on = self.on.lock();
-        if on.len() >= REMEMBERED_MAX {
-            on.clear();
-        }
-        on.insert(run, definition);
     }
 }
 

@@ -49,8 +49,7 @@ impl RedisStore {
     /// How many of the first settlements are of runs on one graph: what the script leaves of one, it is likely to leave of
     /// all.
     pub(super) fn alike(&self, open: &VecDeque<Settlement>) -> usize {
-        let on = self.on.lock();
-        let definition = |settlement: &Settlement| on.get(&settlement.claim.run).copied();
+        let definition = |settlement: &Settlement| self.graphs.of_run(settlement.claim.run);
         let first = open.front().and_then(definition);
         open.iter().take_while(|settlement| definition(settlement) == first).count().max(1)
     }

@@ -5,6 +5,7 @@
 
 pub(crate) mod entries;
 mod refused;
+mod shipper;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::entries::Incarnations;
 use self::entries::{Entry, RawEntries, Sorted};
 use self::refused::Apart;
+pub(crate) use self::shipper::Shipper;
 use crate::lock::FencedLock;
 use crate::store::RedisStore;
 use crate::{binding, scripts};
@@ -61,10 +63,10 @@ struct Next {
 impl RedisStore {
     /// One pass: ships the whole outbox.
     pub async fn ship(&self) -> Result<Shipped, StoreError> {
-        let _turn = self.shipping.lock().await;
+        let _turn = self.shipper.pass.lock().await;
         let shipped = self.ship_to_its_archive().await;
         if let Err(error) = &shipped {
-            *self.compared.lock() = None;
+            *self.shipper.compared.lock() = None;
             self.note_failure(error).await;
             // Another process may reach the archive.
             self.leave_shipping().await;
@@ -74,10 +76,10 @@ impl RedisStore {
 
     /// An archive that was away may be another one, or an earlier state of itself, when it is back.
     async fn ship_to_its_archive(&self) -> Result<Shipped, StoreError> {
-        let is_fresh = self.compared.lock().is_some_and(|at| at.elapsed() < COMPARE_EVERY);
+        let is_fresh = self.shipper.compared.lock().is_some_and(|at| at.elapsed() < COMPARE_EVERY);
         if !is_fresh {
             self.compare_archive().await?;
-            *self.compared.lock() = Some(Instant::now());
+            *self.shipper.compared.lock() = Some(Instant::now());
         }
         self.ship_batches().await
     }
@@ -164,7 +166,7 @@ impl RedisStore {
         let answers: (usize, RawEntries, (u64, u64), Option<String>) = self.client.query_all(&ask).await?;
         let (changes, oldest, now, error) = answers;
         let oldest = entries::waited(&oldest, now);
-        let stuck = (oldest >= self.stuck_after)
+        let stuck = (oldest >= self.shipper.stuck_after)
             .then(|| error.unwrap_or_else(|| "the shipper is too slow, or no process ships".to_owned()));
         Ok(Unarchived { changes, oldest, stuck: stuck.map(Into::into) })
     }
@@ -189,7 +191,7 @@ impl RedisStore {
     /// Spans of what was shipped. A run that this shipper has not seen before is looked up: another process accepted it,
     /// or shipped until now.
     async fn report(&self, fence: u64, events: &[Event]) {
-        if self.reported_under.swap(fence, Ordering::Relaxed) != fence {
+        if self.shipper.reported_under.swap(fence, Ordering::Relaxed) != fence {
             self.observe.forget_reported();
         }
         for (run, first) in self.observe.strangers(events) {
@@ -208,7 +210,7 @@ impl RedisStore {
 
     /// Lets go of the lock, if it is ours. If that fails, it runs out.
     async fn leave_shipping(&self) {
-        let fence = self.fence.swap(0, Ordering::Relaxed);
+        let fence = self.shipper.fence.swap(0, Ordering::Relaxed);
         if fence > 0 {
             let _ = self.ship_lock().release(fence).await;
         }
@@ -231,7 +233,7 @@ impl RedisStore {
                 return Err(self.refuse(mismatch));
             }
         };
-        self.fence.store(fence, Ordering::Relaxed);
+        self.shipper.fence.store(fence, Ordering::Relaxed);
         if fence == 0 {
             return Ok(None);
         }
@@ -262,7 +264,7 @@ impl RedisStore {
         let keys = [self.keys.ship_lock(), self.keys.outbox(), self.keys.runs(), self.keys.archive()];
         let flag = |set: bool| if set { "1".to_owned() } else { "0".to_owned() };
         // A process on duty keeps the lock: what it knows about the runs that it reports then stays of use.
-        let let_go = done && !self.on_duty.load(Ordering::Relaxed);
+        let let_go = done && !self.shipper.is_on_duty();
         let mut args = vec![self.keys.begin().to_owned(), fence.to_string()];
         args.extend([self.mark.id.to_string(), last.to_owned()]);
         args.extend([self.limits.key_memory.as_millis().to_string(), flag(let_go), news.len().to_string()]);
@@ -303,7 +305,7 @@ impl RedisStore {
 
     /// The duty: ships entries as soon as they arrive. One of the processes that share a Redis has it, until it stops.
     pub async fn ship_forever(self: Arc<Self>, stop: CancellationToken) {
-        self.on_duty.store(true, Ordering::Relaxed);
+        self.shipper.on_duty.store(true, Ordering::Relaxed);
         let (mut waiting, mut trouble) = (None, Once::default());
         while !stop.is_cancelled() {
             let pause = match self.ship().await {
@@ -329,7 +331,7 @@ impl RedisStore {
                 }
             }
         }
-        self.on_duty.store(false, Ordering::Relaxed);
+        self.shipper.on_duty.store(false, Ordering::Relaxed);
         self.finish_shipping().await;
     }
 
@@ -343,7 +345,7 @@ impl RedisStore {
         if let Err(error) = left {
             tracing::warn!(%error, "events are left for others to ship");
         }
-        let _turn = self.shipping.lock().await;
+        let _turn = self.shipper.pass.lock().await;
         self.leave_shipping().await;
     }
 
@@ -352,7 +354,7 @@ impl RedisStore {
     async fn until_worthwhile(&self, waiting: &mut Option<redis::aio::MultiplexedConnection>) -> bool {
         let failed = self.until_more(waiting).await;
         if !failed {
-            let _ = tokio::time::timeout(GATHER, self.urgent.notified()).await;
+            let _ = tokio::time::timeout(GATHER, self.shipper.urgent.notified()).await;
         }
         failed
     }

@@ -13,6 +13,8 @@ use switchyard_core::run::{ClaimRef, NodeState, Settled, Settlement, TaskOutcome
 use switchyard_store::StoreError;
 use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
 
+pub(crate) use signals::SignalMover;
+
 use crate::keys::GROUP;
 use crate::record::Stored;
 use crate::slow_path::{ReadSet, Words};
@@ -33,7 +35,7 @@ impl RedisStore {
 
     /// Only as long as no other process has taken our signals over.
     fn while_ours(&self) -> Vec<[String; 3]> {
-        vec![[self.keys.movers(), self.name.clone(), self.mover_mark.lock().clone()]]
+        vec![[self.keys.movers(), self.name.clone(), self.signal_mover.mark()]]
     }
 
     fn answering(&self, about: &About, answer: &str) -> Vec<Words> {

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
 use switchyard_store::StoreError;
 use switchyard_store::plain::{OVERSIZED, SIGNAL_BYTES_MAX};
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::scripts;
 use crate::store::RedisStore;
@@ -18,6 +21,21 @@ const EXCERPT_BYTES: usize = 1024;
 const SILENCE: Duration = Duration::from_secs(15);
 /// How long to wait for a signal.
 const IDLE: Duration = Duration::from_secs(1);
+
+/// What a process knows that moves signals.
+#[derive(Default)]
+pub(crate) struct SignalMover {
+    /// Stands in Redis for as long as the signals that this process took are its own.
+    mark: Mutex<String>,
+    /// Waits for the next signal.
+    connection: AsyncMutex<Option<MultiplexedConnection>>,
+}
+
+impl SignalMover {
+    pub(super) fn mark(&self) -> String {
+        self.mark.lock().clone()
+    }
+}
 
 impl RedisStore {
     pub(super) async fn move_signals(&self) -> Result<Vec<String>, StoreError> {
@@ -37,7 +55,7 @@ impl RedisStore {
         // Anything can be pushed to a list: what is no text is shown as well as it can be, and found malformed.
         let (mark, signals): (String, Vec<Vec<u8>>) =
             self.client.run(&scripts::TAKE_SIGNALS, &keys, &args).await?;
-        *self.mover_mark.lock() = mark;
+        *self.signal_mover.mark.lock() = mark;
         let mut readable = Vec::with_capacity(signals.len());
         for signal in signals {
             readable.push(self.as_text(signal).await?);
@@ -64,7 +82,7 @@ impl RedisStore {
 
     /// Moves the next signal to our own list as soon as there is one, from where it is taken.
     pub(super) async fn wait_for_signals(&self) {
-        let mut waiting = self.waiting_for_signals.lock().await;
+        let mut waiting = self.signal_mover.connection.lock().await;
         let connection = match waiting.take() {
             Some(connection) if self.client.binding().check().is_ok() => Ok(connection),
             _ => self.client.blocking().await,

@@ -1,15 +1,16 @@
--- lost: looks through the pending tasks of a stream. Those that are void go away. Those that a reader
--- took without a claim and has kept for too long are taken from him, and answered. At the end of the stream the tasks
--- that are unread are counted anew, because plain readers do not count.
+-- lost: looks through the tasks of a stream that were read. Void ones are removed. Unclaimed ones that their reader has
+-- kept for too long are taken from the reader and returned. At the end of the stream, unread tasks are counted anew,
+-- because plain readers do not count.
 --
 -- KEYS  stream, queued, wake
--- ARGV  beginning of all names, the first entry to look at, how many, how long a reader may be silent in ms, who takes
---       them from him
+-- ARGV  beginning of all names, the first entry to look at, how many, how long a reader may be silent in ms, the
+--       consumer that takes them over
 -- Returns { the entry to go on from or '', { { entry, run, node, who had it } … } }
 -- Events: publishes on wake if there is more than was counted
 local begin = ARGV[1]
 --#include keys
 --#include nodes
+--#include pending
 local stream, silence, taker = KEYS[1], ARGV[4], ARGV[5]
 
 local function group()
@@ -23,23 +24,12 @@ local function group()
   return { pending = 0, ['last-delivered-id'] = '0-0' }
 end
 
--- It can no longer be claimed, or its claim has another entry.
-local function standing(id, e)
-  local gen = redis.call('HGET', run_key(e.run_id), 'gen')
-  local text = redis.call('HGET', dag_key(e.run_id), e.node_id)
-  local n = text and gen and parse_node(text)
-  if not n then return 'void' end
-  if n.state == 'R' and n.entry == id then return 'held' end
-  return n.state == 'Q' and gen == e.gen and 'ready' or 'void'
-end
-
 local lost = {}
-local function look(id, e)
-  local now = standing(id, e)
-  if now == 'void' then
-    redis.call('XACK', stream, 'workers', id)
-    redis.call('XDEL', stream, id)
-  elseif now == 'ready' then
+local function look(id, raw)
+  local what, e = classify(id, raw)
+  if what == 'void' then
+    drop(stream, id)
+  elseif what == 'unclaimed' then
     local pending = redis.call('XPENDING', stream, 'workers', id, id, 1)[1]
     if not pending then
       -- Acknowledged before it was done: its time begins when that is seen.
@@ -62,11 +52,7 @@ local function recount()
 end
 
 local entries = redis.call('XRANGE', stream, ARGV[2], group()['last-delivered-id'], 'COUNT', ARGV[3])
-for _, entry in ipairs(entries) do
-  local e = {}
-  for i = 1, #entry[2], 2 do e[entry[2][i]] = entry[2][i + 1] end
-  if e.run_id and e.node_id then look(entry[1], e) end
-end
+for _, entry in ipairs(entries) do look(entry[1], entry[2]) end
 if #entries < tonumber(ARGV[3]) then
   recount()
   return { '', lost }

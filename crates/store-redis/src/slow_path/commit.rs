@@ -120,7 +120,7 @@ impl RedisStore {
         }
         let written = answer == "written";
         if written {
-            self.urgent.notify_one();
+            self.shipper.hurry();
             self.queue_all(&commit.ready).await;
         }
         Ok(written)

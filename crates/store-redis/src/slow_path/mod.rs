@@ -3,6 +3,7 @@
 //! Nothing is locked meanwhile. The write says what it was decided on, and is refused if that has changed; then
 //! all of it is done again. So the rules live in the core alone, and a command on the slow path costs two round trips.
 
+mod batch;
 mod cancels;
 mod children;
 mod commit;
@@ -10,7 +11,6 @@ mod load;
 mod lock;
 mod plan;
 mod ready;
-mod together;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use switchyard_store::StoreError;
 use crate::store::RedisStore;
 use load::Loaded;
 
+pub(crate) use batch::SettlementBatcher;
 pub(crate) use children::Looks;
 pub(crate) use commit::Words;
-pub(crate) use together::Together;
 
 /// How often a decision is repeated because another process changed the same runs.
 const ATTEMPTS_MAX: u32 = 200;

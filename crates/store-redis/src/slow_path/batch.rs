@@ -1,5 +1,5 @@
-//! Settlements that are left to the core, of runs on one graph: children of a `map` end by the hundred, and all of them
-//! change their parent. Callers that come while a decision is made are taken into the next one together.
+//! Settlements on the slow path are batched by graph: children of a `map` end by the hundred, and all of them change their
+//! parent. Callers that arrive while a decision is made join the next one.
 
 use std::collections::BTreeSet;
 
@@ -17,9 +17,9 @@ const AT_ONCE: usize = 200;
 
 type Answer = Result<Vec<Settled>, StoreError>;
 
-/// Who waits to be settled.
+/// The callers that wait for the next decision.
 #[derive(Default)]
-pub(crate) struct Together {
+pub(crate) struct SettlementBatcher {
     waiting: Mutex<Vec<Caller>>,
     turn: AsyncMutex<()>,
 }
@@ -34,14 +34,14 @@ struct Caller {
 impl RedisStore {
     /// Lets the core settle, in order.
     pub(crate) async fn settle_on_slow_path(&self, settlements: Vec<Settlement>) -> Answer {
-        let definition = settlements.first().and_then(|first| self.on.lock().get(&first.claim.run).copied());
+        let definition = settlements.first().and_then(|first| self.graphs.of_run(first.claim.run));
         let (answer, mut answered) = oneshot::channel();
-        self.together.waiting.lock().push(Caller { definition, settlements, answer });
-        let _turn = self.together.turn.lock().await;
+        self.settlement_batcher.waiting.lock().push(Caller { definition, settlements, answer });
+        let _turn = self.settlement_batcher.turn.lock().await;
         if let Ok(answer) = answered.try_recv() {
             return answer;
         }
-        let callers = self.together.take(definition);
+        let callers = self.settlement_batcher.take(definition);
         self.settle_callers(callers).await;
         answered
             .try_recv()
@@ -86,7 +86,7 @@ impl RedisStore {
     }
 }
 
-impl Together {
+impl SettlementBatcher {
     /// Those whose runs are on this graph, in the order in which they came. Where it is not known, one alone.
     fn take(&self, definition: Option<Hash>) -> Vec<Caller> {
         let mut waiting = self.waiting.lock();
