@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use switchyard_core::NodeError;
 use switchyard_core::run::{SkipReason, Task, TaskOutcome};
-use switchyard_core::{Hash, NodeError};
 use switchyard_lang::{CompiledNode, ExprError, NodeView, Program, Scope};
 
 use super::cache;
+use super::cache_key::{self, ActsOn};
 use crate::evaluate::{evaluate, holds, render};
 use crate::kinds::{self, Services};
 use crate::payloads::PayloadError;
@@ -139,14 +140,9 @@ async fn cache_key(
         Some(key) => render(key, scope).await.map(Some),
         None => rendered(program, task, scope).await,
     };
-    let key = match key.map_err(|error| kinds::expression_error(&error))? {
-        Some(key) => key,
-        // Such a node acts on everything it can see.
-        None => json!([format!("{:?}", task.input), format!("{:?}", task.reads)]),
-    };
-    let fingerprint = program.ir.node(task.ix).fingerprint;
-    let digest = Hash::of(format!("{}/{fingerprint:016x}/{key}", task.node).as_bytes());
-    Ok(Some(digest.hex()))
+    let key = key.map_err(|error| kinds::expression_error(&error))?;
+    let acts_on = key.map_or_else(|| ActsOn::all_of(task), ActsOn::Value);
+    Ok(Some(cache_key::digest(&task.node, program.ir.node(task.ix).fingerprint, acts_on)))
 }
 
 /// Everything that the node would act on, if that is in its fields.
