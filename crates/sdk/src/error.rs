@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use switchyard_base::Diagnostics;
 use switchyard_core::{NodeError, RunId};
-use switchyard_lang::Diagnostics;
 use switchyard_runtime::{AttemptError, EngineError};
 use switchyard_store::StoreError;
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use switchyard_base::PatchOp;
 use switchyard_core::in_flight::{Acceptance, NewRun};
 use switchyard_core::run::{Accepted, ForkOrigin};
 use switchyard_core::{OperationId, RunId};
-use switchyard_lang::{PatchOp, Program, patch};
+use switchyard_lang::{Program, patch};
 
 use super::body::Body;
 use super::operation::operation;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use switchyard_base::HumanDuration;
 use switchyard_core::run::Task;
 use switchyard_lang::CompiledKind;
-use switchyard_lang::duration::HumanDuration;
 
 use super::Prepared;
 use crate::AttemptError;

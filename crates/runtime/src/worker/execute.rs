@@ -51,8 +51,7 @@ async fn within(
     match tokio::time::timeout(limit, work).await {
         Ok(answer) => answer,
         Err(_) => {
-            let message =
-                format!("it did not end within {}", switchyard_lang::duration::HumanDuration(limit));
+            let message = format!("it did not end within {}", switchyard_base::HumanDuration(limit));
             Err(NodeError::retryable(TIMEOUT, message).into())
         }
     }

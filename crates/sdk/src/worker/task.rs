@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures::FutureExt;
 use serde_json::Value;
 use switchyard_api::HeldTask;
+use switchyard_base::HumanDuration;
 use switchyard_client::{Error, TaskFailure};
 use switchyard_core::NodeError;
 use switchyard_core::run::ClaimRef;
-use switchyard_lang::duration::HumanDuration;
 use switchyard_runtime::handlers::{Beat, Cancellation, HandlerCall, HeldClaim, Stopped};
 use switchyard_runtime::{AttemptError, ClaimError};
 
