@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use switchyard_base::HumanDuration;
 use switchyard_core::schedule::{CatchUp, Overlap};
 use switchyard_core::{RunId, Timestamp, time};
-use switchyard_lang::duration::HumanDuration;
 use switchyard_store::ScheduleRecord;
 
 /// A schedule as its author would write it, and where it stands.

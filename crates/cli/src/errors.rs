@@ -6,9 +6,9 @@ use std::io;
 use std::process::ExitCode;
 
 use switchyard_api::{Problem, ProblemPlace};
+use switchyard_base::{Diagnostic, Diagnostics};
 use switchyard_core::OperationId;
 use switchyard_core::run::Refusal;
-use switchyard_lang::{Diagnostic, Diagnostics};
 use switchyard_runtime::EngineError;
 use switchyard_store::{Mismatch, StoreError};
 

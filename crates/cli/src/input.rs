@@ -4,7 +4,8 @@ use std::io::Read;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use switchyard_lang::{PatchOp, Program};
+use switchyard_base::PatchOp;
+use switchyard_lang::Program;
 
 use crate::errors::Failure;
 

@@ -14,10 +14,11 @@ use switchyard_api::{
     ApiKeyView, Approval, Backfilled, DeadLetterView, Event, Forked, KeyText, PatchReport, PatchView,
     QueuesView, Redriven, RunAt, RunPage, RunView, ScheduleView, WorkflowRecord,
 };
+use switchyard_base::PatchOp;
 use switchyard_core::run::{Concurrency, Decision};
 use switchyard_core::schedule::{CatchUp, Overlap};
 use switchyard_core::{ApprovalId, OperationId, PatchId, RunId, Timestamp};
-use switchyard_lang::{PatchOp, Program};
+use switchyard_lang::Program;
 use switchyard_runtime::PurgeRequest;
 use switchyard_store::RunFilter;
 use tokio::sync::watch;

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use switchyard_api::{Forked, RunAt};
+use switchyard_base::PatchOp;
 use switchyard_core::RunId;
-use switchyard_lang::PatchOp;
 
 use crate::{Client, Error};
 

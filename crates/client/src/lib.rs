@@ -55,4 +55,5 @@ pub use tasks::{ClaimTasks, TaskFailure};
 
 pub use switchyard_api as documents;
 pub use switchyard_api::Problem;
+pub use switchyard_base::PatchOp;
 pub use switchyard_core::OperationId;

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use switchyard_api::{PatchReport, PatchView};
+use switchyard_base::PatchOp;
 use switchyard_core::{PatchId, RunId};
-use switchyard_lang::PatchOp;
 
 use crate::request::list;
 use crate::{Client, Error};

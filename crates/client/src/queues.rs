@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_api::{DeadLetterView, QueuesView, Redriven};
-use switchyard_lang::duration::HumanDuration;
+use switchyard_base::HumanDuration;
 
 use crate::request::list;
 use crate::{Client, Error};

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use switchyard_api::{Event, RunAt, RunPage, RunView};
+use switchyard_base::HumanDuration;
 use switchyard_core::run::RunStatus;
 use switchyard_core::{OperationId, RunId};
-use switchyard_lang::duration::HumanDuration;
 
 use crate::retry::Repeat;
 use crate::{Client, Error};

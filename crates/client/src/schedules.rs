@@ -6,9 +6,9 @@ use reqwest::Method;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use switchyard_api::{Backfilled, ScheduleView};
+use switchyard_base::HumanDuration;
 use switchyard_core::Timestamp;
 use switchyard_core::schedule::{CatchUp, Overlap};
-use switchyard_lang::duration::HumanDuration;
 
 use crate::request::list;
 use crate::{Client, Error};

@@ -6,8 +6,8 @@ use reqwest::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 use switchyard_api::{Beat, HeldTask};
+use switchyard_base::HumanDuration;
 use switchyard_core::run::ClaimRef;
-use switchyard_lang::duration::HumanDuration;
 
 use crate::request::{list, whole};
 use crate::retry::Repeat;

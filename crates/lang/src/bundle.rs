@@ -3,8 +3,9 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use switchyard_base::{Diagnostic, Diagnostics};
+
 use crate::decode;
-use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::limits;
 use crate::problem::{At, Problems};
 use crate::source::Tree;

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
+use switchyard_base::Diagnostics;
 use switchyard_core::Hash;
 use switchyard_core::ir::{AttemptLimit, Ir, Join, Node, NodeIx, OnError, Role};
 use switchyard_core::retry::RetryPolicy;
 
 use crate::bundle::{self, Loader};
 use crate::decode;
-use crate::diagnostic::Diagnostics;
 use crate::expr::vars;
 use crate::input::InputSchema;
 use crate::limits;

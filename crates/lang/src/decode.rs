@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use switchyard_base::{Diagnostic, Diagnostics};
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::problem::{At, Problems};
 use crate::source::{Data, Tree};
 use crate::spec::{

@@ -7,11 +7,10 @@
 //! element is compared with every value of an `enum`.
 
 use serde_json::{Map, Value};
+use switchyard_base::{Diagnostics, suggest};
 
-use crate::diagnostic::Diagnostics;
 use crate::expr::{self, Budget, Exceeded};
 use crate::problem::{At, Problems};
-use crate::suggest;
 
 const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 

@@ -3,7 +3,6 @@
 //! - [`spec`]: a definition as its author wrote it
 //! - [`Program`]: a definition compiled: the core's graph, and what each node does
 //! - [`template`], [`expr`]: `${{ … }}` and the CEL inside
-//! - [`diagnostic`]: what is wrong, where, and what to do about it
 //! - [`patch`]: changes to the graph of a running run
 //! - [`schema`]: the JSON Schema for editors
 //!
@@ -13,8 +12,6 @@
 mod bundle;
 mod compile;
 mod decode;
-pub mod diagnostic;
-pub mod duration;
 pub mod expr;
 mod input;
 pub mod limits;
@@ -24,14 +21,11 @@ pub mod program;
 pub mod schema;
 mod source;
 pub mod spec;
-pub mod suggest;
 pub mod template;
 
 pub use bundle::{Loader, bundle};
 pub use decode::decode_value;
-pub use diagnostic::{Diagnostic, Diagnostics, Position};
 pub use expr::{Budget, Exceeded, Expr, ExprError, NodeView, Scope};
-pub use patch::PatchOp;
 pub use program::{Body, CompiledKind, CompiledNode, Program};
 pub use schema::json_schema;
 pub use source::parse_value;

@@ -3,34 +3,15 @@
 //! A patch is applied to a copy, and the copy is compiled: it applies whole or not at all. Whether the nodes it
 //! touches have started is the core's question, answered by comparing fingerprints.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use switchyard_base::{Diagnostic, Diagnostics, PatchOp, suggest};
 
 use crate::decode;
-use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::{Definition, NodeSpec};
-use crate::suggest;
 
 mod diff;
 
 pub use diff::diff;
-
-/// One change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
-pub enum PatchOp {
-    /// Adds a node; its edges are in its `needs`.
-    AddNode { id: String, node: Value },
-    /// Removes a node that nothing needs any more.
-    RemoveNode { id: String },
-    /// Changes some fields of a node: a field replaces the old one, null removes it.
-    UpdateNode { id: String, node: Value },
-    /// Makes `to` need `from`.
-    AddEdge { from: String, to: String },
-    /// Makes `to` no longer need `from`.
-    RemoveEdge { from: String, to: String },
-}
 
 /// The definition with all of `ops` applied, in order. Compile it to see whether it is good.
 pub fn apply(definition: &Definition, ops: &[PatchOp]) -> Result<Definition, Diagnostics> {

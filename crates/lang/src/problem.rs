@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use switchyard_base::{Diagnostic, Diagnostics};
+
 use crate::limits;
 use crate::source::Tree;
 

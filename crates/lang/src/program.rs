@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use switchyard_base::{DURATION_MAX, Diagnostics, HumanDuration};
 use switchyard_core::ir::{Ir, NodeIx};
 use switchyard_core::{Hash, Timestamp};
 
-use crate::diagnostic::Diagnostics;
-use crate::duration::{DURATION_MAX, HumanDuration};
 use crate::expr::{Budget, Expr, ExprError, Scope};
 use crate::input::InputSchema;
 use crate::spec::{Definition, HitlTimeout, ItemError, MethodSpec, WaitTimeout};

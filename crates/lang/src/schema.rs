@@ -153,6 +153,6 @@ mod tests {
 
     #[test]
     fn durations_are_patterns() {
-        assert_eq!(super::json_schema()["$defs"]["Duration"]["pattern"], crate::duration::DURATION_PATTERN);
+        assert_eq!(super::json_schema()["$defs"]["Duration"]["pattern"], switchyard_base::DURATION_PATTERN);
     }
 }

@@ -4,8 +4,8 @@
 //! tags of one's own, no NaN; aliases are expanded within a budget.
 
 use serde_json::{Map, Number, Value};
+use switchyard_base::{Diagnostic, Diagnostics, Position};
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Position};
 use crate::limits;
 use crate::problem::{Step, Target};
 

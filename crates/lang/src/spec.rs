@@ -10,8 +10,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::duration::HumanDuration;
+use switchyard_base::HumanDuration;
 
 mod kinds;
 

@@ -7,8 +7,8 @@ use std::io;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use switchyard_base::Diagnostics;
 
-use crate::diagnostic::Diagnostics;
 use crate::expr::{BadExpr, Budget, Exceeded, Expr, ExprError, Refs, Scope, Vars};
 use crate::problem::{At, Problems};
 

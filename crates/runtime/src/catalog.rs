@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use switchyard_base::Diagnostics;
 use switchyard_core::Hash;
-use switchyard_lang::{Body, Diagnostics, Program};
+use switchyard_lang::{Body, Program};
 use switchyard_store::{Archive, HotStore, StoreError};
 
 pub struct Catalog {

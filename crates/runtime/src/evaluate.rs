@@ -10,8 +10,9 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use switchyard_base::Diagnostics;
 use switchyard_lang::limits::EVALUATION_TIME_MAX;
-use switchyard_lang::{Budget, Diagnostics, Expr, ExprError, Program, Scope, Template};
+use switchyard_lang::{Budget, Expr, ExprError, Program, Scope, Template};
 use tokio::sync::Semaphore;
 
 /// What is evaluated in place: well below a millisecond.

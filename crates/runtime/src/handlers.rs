@@ -17,13 +17,15 @@ pub use chunks::CHUNK_BYTES_MAX;
 pub use claim::{Beat, Cancellation, ClaimError, HeldClaim, Stopped};
 pub use context::{HandlerCall, HandlerContext, idempotency_key};
 
+use crate::AttemptError;
+
 /// What a `function` node calls.
 ///
 /// It can be called twice for the same attempt, if the worker is lost after its effect and before that was known:
 /// systems that must not see an effect twice get [`HandlerContext::idempotency_key`].
 #[async_trait]
 pub trait Handler: Send + Sync {
-    async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, NodeError>;
+    async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, AttemptError>;
 }
 
 /// Handlers by name. Cloning is cheap; a clone does not see what is registered later.
@@ -65,7 +67,7 @@ impl Handlers {
     pub fn register_fn<F, Fut>(&mut self, name: impl Into<Arc<str>>, function: F) -> &mut Self
     where
         F: Fn(Value, HandlerContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, NodeError>> + Send + 'static,
+        Fut: Future<Output = Result<Value, AttemptError>> + Send + 'static,
     {
         self.register(name, Function(function))
     }
@@ -86,9 +88,9 @@ struct Function<F>(F);
 impl<F, Fut> Handler for Function<F>
 where
     F: Fn(Value, HandlerContext) -> Fut + Send + Sync,
-    Fut: Future<Output = Result<Value, NodeError>> + Send,
+    Fut: Future<Output = Result<Value, AttemptError>> + Send,
 {
-    async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, NodeError> {
+    async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, AttemptError> {
         (self.0)(input, context).await
     }
 }
@@ -98,7 +100,7 @@ struct Echo;
 
 #[async_trait]
 impl Handler for Echo {
-    async fn call(&self, input: Value, _: HandlerContext) -> Result<Value, NodeError> {
+    async fn call(&self, input: Value, _: HandlerContext) -> Result<Value, AttemptError> {
         Ok(input)
     }
 }
@@ -109,7 +111,7 @@ struct Fail;
 
 #[async_trait]
 impl Handler for Fail {
-    async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, NodeError> {
+    async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, AttemptError> {
         let until_attempt = input["until_attempt"].as_u64();
         if until_attempt.is_some_and(|until| u64::from(context.attempt) >= until) {
             return Ok(json!({ "attempt": context.attempt }));
@@ -119,6 +121,7 @@ impl Handler for Fail {
             message: input["message"].as_str().unwrap_or("failed, as it was asked to").into(),
             retryable: input["retryable"].as_bool().unwrap_or(true),
             retry_after: None,
-        })
+        }
+        .into())
     }
 }

@@ -11,6 +11,7 @@
 //! This crate never opens a store itself, and never reads the environment (its HTTP client honours the usual
 //! proxy variables).
 
+mod attempt;
 pub mod catalog;
 pub mod duties;
 mod engine;
@@ -23,6 +24,7 @@ pub mod kinds;
 pub mod payloads;
 pub mod worker;
 
+pub use attempt::AttemptError;
 pub use catalog::Catalog;
 pub use engine::{
     Audit, Engine, EngineError, Follow, Fork, Forked, History, Pass, PatchRequest, PurgeRequest, Recovered,

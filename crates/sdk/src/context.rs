@@ -5,7 +5,6 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use switchyard_core::RunId;
-use switchyard_runtime::kinds::STORE_UNAVAILABLE;
 use switchyard_runtime::{ClaimError, HandlerContext};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -134,6 +133,6 @@ fn said(error: ClaimError) -> HandlerError {
     match error {
         ClaimError::Lost => HandlerError::retryable("claim_lost", error),
         ClaimError::Refused(_) => HandlerError::permanent("refused", error),
-        ClaimError::Unavailable(_) => HandlerError::retryable(STORE_UNAVAILABLE, error),
+        ClaimError::Unavailable(_) => HandlerError::store_unavailable(&error),
     }
 }

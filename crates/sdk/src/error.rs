@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use switchyard_base::Diagnostics;
 use switchyard_core::{NodeError, RunId};
-use switchyard_lang::Diagnostics;
-use switchyard_runtime::EngineError;
+use switchyard_runtime::{AttemptError, EngineError};
 use switchyard_store::StoreError;
 
 /// Why an attempt at a handler failed.
@@ -22,38 +22,55 @@ use switchyard_store::StoreError;
 ///
 /// It is deliberately not a [`std::error::Error`] itself: that is what lets `?` take all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandlerError(NodeError);
+pub struct HandlerError(Cause);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Cause {
+    Node(NodeError),
+    /// The attempt does not count: its task is handed back.
+    StoreUnavailable(NodeError),
+}
 
 impl HandlerError {
     /// It may pass: the node's `retry` applies.
     pub fn retryable(code: &str, message: impl fmt::Display) -> Self {
-        Self(NodeError::retryable(code, message.to_string()))
+        Self(Cause::Node(NodeError::retryable(code, message.to_string())))
     }
 
     /// It will come back: the node fails at once, however many attempts it has left.
     pub fn permanent(code: &str, message: impl fmt::Display) -> Self {
-        Self(NodeError::permanent(code, message.to_string()))
+        Self(Cause::Node(NodeError::permanent(code, message.to_string())))
+    }
+
+    pub(crate) fn store_unavailable(message: impl fmt::Display) -> Self {
+        Self(Cause::StoreUnavailable(NodeError::retryable("store_unavailable", message.to_string())))
+    }
+
+    fn error(&self) -> &NodeError {
+        match &self.0 {
+            Cause::Node(error) | Cause::StoreUnavailable(error) => error,
+        }
     }
 
     /// A stable word for programs, which `non_retryable` in a workflow names, and expressions see as `error.code`.
     pub fn code(&self) -> &str {
-        &self.0.code
+        &self.error().code
     }
 
     /// A sentence for people.
     pub fn message(&self) -> &str {
-        &self.0.message
+        &self.error().message
     }
 
     /// Whether trying the same thing again can help.
     pub fn is_retryable(&self) -> bool {
-        self.0.retryable
+        self.error().retryable
     }
 }
 
 impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        fmt::Display::fmt(self.error(), f)
     }
 }
 
@@ -64,9 +81,12 @@ impl<E: Into<anyhow::Error>> From<E> for HandlerError {
     }
 }
 
-impl From<HandlerError> for NodeError {
+impl From<HandlerError> for AttemptError {
     fn from(error: HandlerError) -> Self {
-        error.0
+        match error.0 {
+            Cause::Node(error) => Self::Node(error),
+            Cause::StoreUnavailable(error) => Self::StoreUnavailable(StoreError::unavailable(error.message)),
+        }
     }
 }
 
@@ -119,5 +139,23 @@ pub enum Error {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         Self::Engine(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_store_that_did_not_answer_is_no_failure_of_the_handler() {
+        let away = HandlerError::store_unavailable("no connection");
+        assert_eq!(
+            (away.code(), away.message(), away.is_retryable()),
+            ("store_unavailable", "no connection", true)
+        );
+        let handed_back = AttemptError::StoreUnavailable(StoreError::unavailable("no connection"));
+        assert_eq!(AttemptError::from(away), handed_back);
+        let own = HandlerError::retryable("store_unavailable", "their own store");
+        assert!(matches!(own.into(), AttemptError::Node(_)));
     }
 }

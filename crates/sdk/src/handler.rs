@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchyard_core::NodeError;
-use switchyard_runtime::{HandlerContext, Handlers};
+use switchyard_runtime::{AttemptError, HandlerContext, Handlers};
 use tracing::Instrument;
 
 use crate::{Context, HandlerError};
@@ -32,7 +32,7 @@ async fn typed_call<I, O, F, Fut>(
     function: Arc<F>,
     input: Value,
     call: HandlerContext,
-) -> Result<Value, NodeError>
+) -> Result<Value, AttemptError>
 where
     I: DeserializeOwned,
     O: Serialize,
@@ -46,6 +46,8 @@ where
     let context = Context::new(call, &name);
     let span = context.span().clone();
     let output = function(input, context).instrument(span).await?;
-    serde_json::to_value(output)
-        .map_err(|error| NodeError::permanent("output", format!("what `{name}` gave is not JSON: {error}")))
+    let output = serde_json::to_value(output).map_err(|error| {
+        NodeError::permanent("output", format!("what `{name}` gave is not JSON: {error}"))
+    })?;
+    Ok(output)
 }

@@ -136,10 +136,11 @@ pub use worker::{Worker, WorkerBuilder};
 pub use workflow::Workflow;
 
 pub use switchyard_api::Event;
+pub use switchyard_base::Diagnostics;
 pub use switchyard_client::{Client, Error as ServerError, Problem};
 pub use switchyard_core::error::RunError;
 pub use switchyard_core::run::{NodeState, RunStatus};
 pub use switchyard_core::{ApprovalId, RunId, Timestamp};
-pub use switchyard_lang::{Diagnostics, Program};
+pub use switchyard_lang::Program;
 pub use switchyard_runtime::{Engine, EngineError, NodeView, Recovered, RunView};
 pub use switchyard_store::WorkflowRecord;

@@ -8,8 +8,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use switchyard_base::HumanDuration;
 use switchyard_core::OperationId;
-use switchyard_lang::duration::HumanDuration;
 use switchyard_runtime::ids;
 
 use crate::ServerState;
@@ -196,7 +196,7 @@ impl schemars::JsonSchema for Lasting {
             "type": "string",
             "description": "A number and a unit, such as `500ms`, `30s` or `1h30m`.",
             "minLength": 2,
-            "pattern": switchyard_lang::duration::DURATION_PATTERN,
+            "pattern": switchyard_base::DURATION_PATTERN,
             "examples": ["30s"],
         })
     }

@@ -5,10 +5,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use switchyard_base::{Diagnostic, Diagnostics};
 use switchyard_core::OperationId;
 use switchyard_core::ids::InvalidId;
 use switchyard_core::run::Refusal;
-use switchyard_lang::{Diagnostic, Diagnostics};
 use switchyard_runtime::EngineError;
 use switchyard_runtime::catalog::CatalogError;
 use switchyard_runtime::payloads::PayloadError;
@@ -56,7 +56,7 @@ pub(crate) struct Document<'p> {
 
 /// One thing that is wrong, and where.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "the schema of `switchyard_lang::Diagnostic`, which is what is written")]
+#[expect(dead_code, reason = "the schema of `switchyard_base::Diagnostic`, which is what is written")]
 struct ProblemPlace {
     message: String,
     hint: Option<String>,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use switchyard_lang::{Diagnostic, Diagnostics, Position, suggest};
+use switchyard_base::{Diagnostic, Diagnostics, Position, suggest};
 use toml_edit::{Document, Item, TableLike, Value};
 
 use crate::setting::Setting;

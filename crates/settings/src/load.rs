@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use switchyard_lang::{Diagnostics, suggest};
+use switchyard_base::{Diagnostics, suggest};
 
 use crate::file::{self, Said};
 use crate::names::{CONFIG_ENV, CONFIG_FILE, OTHERS, PREFIX};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use switchyard_lang::duration::HumanDuration;
+use switchyard_base::HumanDuration;
 
 /// A text is not a value.
 #[derive(Clone, Debug, PartialEq, Eq)]

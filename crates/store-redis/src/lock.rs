@@ -39,7 +39,7 @@ impl<'c> FencedLock<'c> {
     ) -> Result<Taken, StoreError> {
         let args = [time, owner.to_owned(), at_least_1_ms(ttl), every.as_millis().to_string()];
         let (fence, wait_ms): (u64, i64) =
-            self.client.run(&scripts::LOCK_TAKE, &[self.key.clone()], &args).await?;
+            self.client.run(&scripts::LOCK_TAKE, std::slice::from_ref(&self.key), &args).await?;
         Ok(match fence {
             0 => Taken::NotBefore(Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0))),
             fence => Taken::Ours { fence },
@@ -58,7 +58,7 @@ impl<'c> FencedLock<'c> {
 
     async fn set(&self, fence: u64, ttl: String) -> Result<bool, StoreError> {
         let args = [fence.to_string(), ttl];
-        Ok(self.client.run::<u8>(&scripts::LOCK_RENEW, &[self.key.clone()], &args).await? == 1)
+        Ok(self.client.run::<u8>(&scripts::LOCK_RENEW, std::slice::from_ref(&self.key), &args).await? == 1)
     }
 }
 

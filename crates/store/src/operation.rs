@@ -179,4 +179,14 @@ mod tests {
         assert_ne!(of("put", &one), of("remove", &one));
         assert_ne!(of("put", &one), of("put", &json!({"a": {"x": 1, "y": [3, 2]}, "b": null})));
     }
+
+    /// It is stored: the hash of `put_schedule`, a line break, and `{"a":{"x":1,"y":[2,3]},"b":null}`.
+    #[test]
+    fn a_fingerprint_stays_as_it_is() {
+        let request = json!({"b": null, "a": {"y": [2, 3], "x": 1}});
+        assert_eq!(
+            fingerprint("put_schedule", request).hex(),
+            "c9c6c90bd87d5ef1d86d177ee9e46deb77a4a3cbbc9dc9d8999a9a753860c80b"
+        );
+    }
 }

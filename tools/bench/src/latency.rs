@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::Value;
-use switchyard_core::NodeError;
-use switchyard_runtime::{Handler, HandlerContext, Handlers};
+use switchyard_runtime::{AttemptError, Handler, HandlerContext, Handlers};
 
 use crate::redis::Pings;
 use crate::report::Figures;
@@ -21,7 +20,7 @@ struct Tick {
 
 #[async_trait]
 impl Handler for Tick {
-    async fn call(&self, _input: Value, _context: HandlerContext) -> Result<Value, NodeError> {
+    async fn call(&self, _input: Value, _context: HandlerContext) -> Result<Value, AttemptError> {
         self.at.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
         Ok(Value::Null)
     }

@@ -6,8 +6,8 @@ mod purge;
 mod show;
 mod stats;
 
+use switchyard_base::HumanDuration;
 use switchyard_checkpoints::{Checkpoints, ThreadInfo};
-use switchyard_lang::duration::HumanDuration;
 
 use crate::errors::Failure;
 use crate::settings::Settings;

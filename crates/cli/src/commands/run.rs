@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
+use switchyard_base::HumanDuration;
 use switchyard_core::RunId;
 use switchyard_core::run::{Concurrency, RunStatus};
 use switchyard_lang::Program;
-use switchyard_lang::duration::HumanDuration;
 
 use crate::drive::{self, How, Since};
 use crate::errors::Failure;
@@ -96,7 +96,7 @@ impl std::str::FromStr for Resume {
 }
 
 fn duration(text: &str) -> Result<HumanDuration, String> {
-    text.parse().map_err(|error: switchyard_lang::duration::BadDuration| format!("{error}; {}", error.hint))
+    text.parse().map_err(|error: switchyard_base::BadDuration| format!("{error}; {}", error.hint))
 }
 
 pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failure> {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use switchyard_api::{ScheduleView, TickRun};
+use switchyard_base::HumanDuration;
 use switchyard_core::Timestamp;
 use switchyard_core::schedule::{CatchUp, Overlap};
-use switchyard_lang::duration::HumanDuration;
 
 use crate::errors::Failure;
 use crate::input;

@@ -1,8 +1,9 @@
 //! `switchyard validate`
 
 use serde::Serialize;
+use switchyard_base::Diagnostic;
 use switchyard_core::Hash;
-use switchyard_lang::{Diagnostic, Program};
+use switchyard_lang::Program;
 
 use crate::errors::{Exit, Failure};
 use crate::input;

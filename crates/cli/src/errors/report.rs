@@ -3,7 +3,7 @@
 use std::fmt;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
-use switchyard_lang::{Diagnostic, Diagnostics};
+use switchyard_base::{Diagnostic, Diagnostics};
 
 use crate::escape;
 use crate::output;

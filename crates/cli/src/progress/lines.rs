@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use switchyard_api::Event;
+use switchyard_base::HumanDuration;
 use switchyard_core::{NodeError, Timestamp};
-use switchyard_lang::duration::HumanDuration;
 
 use crate::output::took;
 

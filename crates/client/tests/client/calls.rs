@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use switchyard_client::{Fork, Patch, RunsQuery, Submission};
+use switchyard_client::{Fork, Patch, PatchOp, RunsQuery, Submission};
 use switchyard_core::run::{Decision, RunStatus};
-use switchyard_lang::PatchOp;
 
 use crate::harness::{TestServer, gate, hello};
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchyard_core::NodeError;
 use switchyard_core::run::{NodeState, RunStatus};
 use switchyard_lang::Program;
 use switchyard_runtime::{EngineError, Handlers, Submission, ids};
@@ -23,7 +22,7 @@ async fn an_expression_that_fails_at_run_time_names_itself() {
 fn misbehaving() -> Handlers {
     let mut handlers = Handlers::with_builtins();
     handlers.register_fn("panics", |_, _| async { panic!("kaboom") });
-    handlers.register_fn("hangs", |_, _| std::future::pending::<Result<Value, NodeError>>());
+    handlers.register_fn("hangs", |_, _| std::future::pending());
     handlers.register_fn("huge", |_, _| async { Ok(json!("x".repeat(50 * 1024 * 1024))) });
     handlers.register_fn("monstrous", |_, _| async { Ok(json!("x".repeat(65 * 1024 * 1024))) });
     handlers

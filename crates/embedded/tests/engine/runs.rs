@@ -35,7 +35,9 @@ fn handlers(failures: u32) -> (Handlers, Arc<std::sync::Mutex<Vec<serde_json::Va
     let mut handlers = Handlers::with_builtins();
     handlers.register_fn("pay", move |_, _| {
         let fails = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
-        async move { if fails { Err(NodeError::retryable("declined", "no money")) } else { Ok(json!("paid")) } }
+        async move {
+            if fails { Err(NodeError::retryable("declined", "no money").into()) } else { Ok(json!("paid")) }
+        }
     });
     let notes = undone.clone();
     handlers.register_fn("undo", move |input, _| {

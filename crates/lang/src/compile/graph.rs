@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use switchyard_base::suggest;
 use switchyard_core::Hash;
 use switchyard_core::ir::{Edge, EdgeOn, Ir, NodeIx, OnError, Role};
 
 use crate::limits;
 use crate::problem::{At, Problems};
 use crate::spec::{Definition, NodeSpec, OnErrorSpec};
-use crate::suggest;
 
 /// Adds the edges of `needs` and `goto`. `None` if there are too many to go on.
 pub(super) fn connect(

@@ -166,7 +166,7 @@ impl Building<'_> {
             let at = &at.key("duration");
             let template = self.text(reader, text, at);
             if let Some(Err(_)) = template.as_constant().filter(|value| !value.is_null()).map(sleep_length) {
-                let error = text.parse::<crate::duration::HumanDuration>().err();
+                let error = text.parse::<switchyard_base::HumanDuration>().err();
                 let (message, hint) =
                     error.map_or_else(Default::default, |error| (error.message, error.hint));
                 self.problems.add(at, message, Some(hint));

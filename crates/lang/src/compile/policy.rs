@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchyard_base::HumanDuration;
 use switchyard_core::ir::AttemptLimit;
 use switchyard_core::retry::{Backoff, RetryPolicy};
 
-use crate::duration::HumanDuration;
 use crate::problem::{At, Problems};
 use crate::program::BUILTINS;
 use crate::spec::{BackoffSpec, KindSpec, RetrySpec};

@@ -1,10 +1,10 @@
 //! Taking the fields of a map one by one; what is left over is unknown.
 
 use serde_json::Value;
+use switchyard_base::suggest;
 
 use crate::problem::{At, Problems};
 use crate::source::{Data, Key, Tree};
-use crate::suggest;
 
 pub(super) struct Fields<'a> {
     entries: &'a [(Key, Tree)],

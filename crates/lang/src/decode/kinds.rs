@@ -1,5 +1,7 @@
 //! The fields that belong to one kind of node.
 
+use switchyard_base::suggest;
+
 use crate::limits;
 use crate::problem::{At, Problems};
 use crate::source::{Data, Tree};
@@ -7,7 +9,6 @@ use crate::spec::{
     BodySpec, CommandSpec, FunctionSpec, HitlSpec, HitlTimeout, HttpSpec, ItemError, KindSpec, LoopSpec,
     MapSpec, MethodSpec, RequestSpec, SleepSpec, TransformSpec, WaitSpec, WaitTimeout, WorkflowSpec,
 };
-use crate::suggest;
 
 use super::fields::Fields;
 use super::leaves::{choice, count, list_of, positive, string, template, templates, word};

@@ -4,11 +4,10 @@ use std::num::NonZeroU32;
 
 use indexmap::IndexMap;
 use serde_json::Value;
+use switchyard_base::{HumanDuration, suggest};
 
-use crate::duration::HumanDuration;
 use crate::problem::{At, Problems};
 use crate::source::{Data, Key, Tree};
-use crate::suggest;
 
 fn expected<T>(what: &str, tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<T> {
     problems.add(at, format!("expected {what}, found {}", tree.kind()), None);

@@ -7,7 +7,8 @@ use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
-use crate::duration::HumanDuration;
+use switchyard_base::HumanDuration;
+
 use crate::limits;
 
 /// Bytes that are made, copied or scanned in the time of one step.

@@ -2,10 +2,10 @@
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr as Ast, LiteralValue, operators};
 use cel::{Context, ExecutionError, IdedExpr, Value};
+use switchyard_base::suggest;
 
 use super::environment::{ENV, guarded};
 use super::{BadExpr, Refs, Vars};
-use crate::suggest;
 
 /// First words of qualified function names.
 pub(super) const NAMESPACES: [&str; 5] = ["base64", "lists", "math", "optional", "strings"];

@@ -9,12 +9,12 @@ use cel::common::types::{
 use cel::common::value::{CowVal, Val};
 use cel::objects::Key;
 use serde_json::{Map, Number, Value};
+use switchyard_base::HumanDuration;
 
 use super::budget::Budget;
 use super::cost::Weight;
 use super::evaluate::NoValue;
 use super::operand::Operand;
-use crate::duration::HumanDuration;
 
 /// Integers become `int` whenever they fit, so that they can be used with the literals of an expression.
 pub(super) fn from_json(value: &Value) -> Box<dyn Val + '_> {

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, StrInput, Tag};
+use switchyard_base::Diagnostic;
 
 use super::{Data, Key, Span, Tree, scalar};
-use crate::diagnostic::Diagnostic;
 use crate::limits;
 
 pub(super) struct SourceError {

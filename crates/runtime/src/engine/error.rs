@@ -1,8 +1,9 @@
 //! Why the engine did not do what it was asked.
 
+use switchyard_base::Diagnostics;
 use switchyard_core::run::{Damaged, Refusal};
 use switchyard_core::{OperationId, RunId};
-use switchyard_lang::{Diagnostics, ExprError};
+use switchyard_lang::ExprError;
 use switchyard_store::StoreError;
 
 use crate::catalog::CatalogError;

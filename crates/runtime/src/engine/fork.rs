@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use switchyard_base::PatchOp;
 use switchyard_core::in_flight::{Acceptance, NewRun};
-use switchyard_core::run::{Accepted, ForkOrigin, Idempotency};
+use switchyard_core::run::{Accepted, ForkOrigin};
 use switchyard_core::{OperationId, RunId};
-use switchyard_lang::{PatchOp, Program, patch};
+use switchyard_lang::{Program, patch};
 
+use super::body::Body;
 use super::operation::operation;
 use super::submit::Naming;
 use super::{Engine, EngineError};
@@ -38,9 +40,8 @@ impl Engine {
     /// The operation id is the idempotency key of the new run.
     pub async fn fork(&self, fork: Fork) -> Result<Forked, EngineError> {
         let asked = operation(&fork.operation, &("fork", fork.run, &fork.from, &fork.input, &fork.edits));
-        let idempotency = Idempotency { key: fork.operation.as_str().into(), body: asked.command };
         let id = ids::run_id(self.clock.now(), 0);
-        let naming = Naming::by_key(id, idempotency.clone());
+        let naming = Naming::by_key(id, fork.operation.as_str(), Body::of_fork(asked.command));
         if let Some(known) = self.known(&naming).await? {
             return self.forked_before(known.run(), fork.run).await;
         }
@@ -63,7 +64,7 @@ impl Engine {
             parallelism: origin.accepted.parallelism,
             concurrency: origin.accepted.concurrency.clone(),
             forked_from: Some(ForkOrigin { run: fork.run, node: fork.from }),
-            idempotency: Some(idempotency),
+            idempotency: naming.key.clone(),
             seeds,
             ..Accepted::plain(program.ir.name.clone(), program.hash, input)
         };

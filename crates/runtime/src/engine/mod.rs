@@ -1,6 +1,7 @@
 //! Everything that can be done with runs. The CLI, the server and the SDK call this; it calls the two seams.
 
 mod audit;
+mod body;
 mod control;
 mod dead;
 mod error;

@@ -131,3 +131,26 @@ where
         wait = (2 * wait).min(AGAIN_AFTER_MAX);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use switchyard_core::run::Decision;
+    use switchyard_core::{ApprovalId, Payload};
+
+    use super::*;
+
+    /// It is stored in histories: the JSON is `["signal","paid",{"json":{"n":1}}]`, and so on.
+    #[test]
+    fn the_hash_of_a_command_stays_as_it_is() {
+        let of = |operation: Operation| operation.command.hex();
+        let id = OperationId::drawn(1);
+        let signal = operation(&id, &("signal", "paid", &Payload::from_value(&json!({"n": 1}))));
+        assert_eq!(of(signal), "4dfe0b68250eccfde21488e495c2cc8cfc4cefe726ea1b5a294e42be0fe55ca1");
+        let decide = ("decide", &ApprovalId::new("appr_1".to_owned()), Decision::Approved, "ada", "fine");
+        assert_eq!(
+            of(operation(&id, &decide)),
+            "c55e3a4a0d7ab6f84ccc781e171dfa9b00dde628943374fdf3e4e8a6ddb84949"
+        );
+    }
+}

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use switchyard_api::PatchReport;
+use switchyard_base::PatchOp;
 use switchyard_core::in_flight::Command;
 use switchyard_core::run::{Operation, Patched, Run};
 use switchyard_core::{OperationId, PatchId, Payload, RunId};
-use switchyard_lang::{PatchOp, Program, patch};
+use switchyard_lang::{Program, patch};
 
 use super::operation::operation;
 use super::{Engine, EngineError};

@@ -6,13 +6,17 @@ use std::time::Duration;
 use serde_json::Value;
 use switchyard_core::in_flight::{Acceptance, NewRun};
 use switchyard_core::run::{Accepted, Concurrency, EventKind, Idempotency, Refusal};
-use switchyard_core::{Hash, OperationId, Payload, RunId, Timestamp, TraceLink};
+use switchyard_core::{OperationId, Payload, RunId, Timestamp, TraceLink};
 use switchyard_lang::{Program, Scope};
 use switchyard_store::StoreError;
 
+use super::body::Body;
 use super::{Engine, EngineError};
 use crate::evaluate::{prepare_input, render_text};
 use crate::ids;
+
+#[cfg(test)]
+mod tests;
 
 /// A run to start.
 #[derive(Clone, Debug)]
@@ -50,17 +54,17 @@ impl Submission {
 pub(super) struct Naming {
     run: RunId,
     /// The key that the caller gave, kept with the run.
-    key: Option<Idempotency>,
-    /// Of everything that was submitted.
-    body: Hash,
+    pub(super) key: Option<Idempotency>,
+    body: Body,
     /// The caller repeats a submission that the server had named after its run.
     repeated: bool,
 }
 
 impl Naming {
     /// A run that is known by a key.
-    pub(super) fn by_key(run: RunId, key: Idempotency) -> Self {
-        Self { run, body: key.body, key: Some(key), repeated: false }
+    pub(super) fn by_key(run: RunId, key: &str, body: Body) -> Self {
+        let key = Idempotency { key: key.into(), body: body.hash };
+        Self { run, key: Some(key), body, repeated: false }
     }
 }
 
@@ -102,13 +106,13 @@ impl Engine {
     }
 
     fn naming(&self, submission: &Submission, input: &Payload, now: Timestamp) -> Naming {
-        let body = body(submission.program.hash, input);
+        let body = Body::of_submission(submission.program.hash, input);
         let fresh = || ids::run_id(now, 0);
         match submission.idempotency_key.as_deref() {
             None => Naming { run: fresh(), key: None, body, repeated: false },
             Some(key) => match ids::submitted_run(key, now) {
                 Some(run) => Naming { run, key: None, body, repeated: true },
-                None => Naming::by_key(fresh(), Idempotency { key: key.into(), body }),
+                None => Naming::by_key(fresh(), key, body),
             },
         }
     }
@@ -121,6 +125,8 @@ impl Engine {
         };
         let is_there = match &error {
             StoreError::Refused(Refusal::RunExists(run)) | StoreError::Diverged { run, .. } => *run == new.id,
+            // A process of another release may just have accepted it: the hot store compares hashes, not what they are of.
+            StoreError::Refused(Refusal::KeyReused { .. }) => true,
             // Another run has the key in the archive, from a try that went through another server.
             StoreError::Corrupt(_) => naming.key.is_some(),
             _ => false,
@@ -147,7 +153,7 @@ impl Engine {
         if let Some(wanted) = &naming.key {
             return match self.archive.by_idempotency_key(&wanted.key).await? {
                 None => Ok(None),
-                Some((run, body)) if body == wanted.body => Ok(Some(Acceptance::Existing(run))),
+                Some((run, body)) if naming.body.is(body) => Ok(Some(Acceptance::Existing(run))),
                 Some((run, _)) => Err(Refusal::KeyReused { key: wanted.key.clone(), run }.into()),
             };
         }
@@ -163,17 +169,12 @@ impl Engine {
         let Some(EventKind::RunAccepted(accepted)) = first.first().map(|event| &event.kind) else {
             return Ok(false);
         };
-        if body(accepted.definition, &accepted.input) == naming.body {
+        if Body::of_submission(accepted.definition, &accepted.input).hash == naming.body.hash {
             return Ok(true);
         }
         let key = ids::submission_id(naming.run).map_or_else(|| "?".into(), |id| id.as_str().into());
         Err(Refusal::KeyReused { key, run: naming.run }.into())
     }
-}
-
-/// The same for the same submission.
-fn body(definition: Hash, input: &Payload) -> Hash {
-    Hash::of(format!("{definition}\n{input:?}").as_bytes())
 }
 
 async fn concurrency(submission: &Submission, input: &Value) -> Result<Option<Concurrency>, EngineError> {

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
-use switchyard_core::{NodeError, RunId};
+use switchyard_core::RunId;
 
 use super::Handler;
 use super::chunks::ChunkStream;
 use super::claim::{Beat, Cancellation, ClaimError, HeldClaim};
+use crate::AttemptError;
 
 /// Which call this is.
 #[derive(Clone)]
@@ -59,7 +60,7 @@ impl fmt::Debug for HandlerCall {
 
 impl HandlerCall {
     /// Calls the handler. What it has streamed is kept before its result is answered.
-    pub async fn make(self, handler: &dyn Handler) -> Result<Value, NodeError> {
+    pub async fn make(self, handler: &dyn Handler) -> Result<Value, AttemptError> {
         let (context, input) = self.begin();
         let chunks = context.chunks.clone();
         let answer = handler.call(input, context).await;

@@ -7,20 +7,20 @@ use switchyard_core::run::{Child, ChildSpec, ChildrenPlan, EndStatus, WaitFor};
 use switchyard_core::{NodeError, Timestamp};
 use switchyard_lang::{Body, Program};
 
-use super::{Call, Done, catalog_error, payload_error};
+use super::{Call, Done};
 use crate::evaluate::prepare_input;
-use crate::ids;
+use crate::{AttemptError, ids};
 
 /// How many runs may be below each other. A workflow that calls itself ends here.
 const DEPTH_MAX: u32 = 16;
 
 /// The child workflow, known everywhere when this returns.
-pub(super) async fn program(call: &Call<'_>, body: &Body) -> Result<Arc<Program>, NodeError> {
+pub(super) async fn program(call: &Call<'_>, body: &Body) -> Result<Arc<Program>, AttemptError> {
     if call.task.depth >= DEPTH_MAX {
         let message = format!("this run has {DEPTH_MAX} runs above it, and may not start another below");
-        return Err(NodeError::permanent("too_deep", message));
+        return Err(NodeError::permanent("too_deep", message).into());
     }
-    call.services.catalog.body(body).await.map_err(catalog_error)
+    Ok(call.services.catalog.body(body).await?)
 }
 
 /// A run to start. It stays in the partition of its parent, whose script starts it.
@@ -28,12 +28,12 @@ pub(super) async fn spec(
     call: &Call<'_>,
     program: &Arc<Program>,
     input: Value,
-) -> Result<ChildSpec, NodeError> {
+) -> Result<ChildSpec, AttemptError> {
     let input =
         prepare_input(program, input).await.map_err(|e| NodeError::permanent("input", e.to_string()))?;
     Ok(ChildSpec {
         run: ids::run_id(call.services.clock.now(), call.task.run.partition()),
-        input: call.services.payloads.keep(&input).await.map_err(payload_error)?,
+        input: call.services.payloads.keep(&input).await?,
     })
 }
 
@@ -42,7 +42,7 @@ pub(super) fn wait_for(plan: ChildrenPlan) -> Done {
 }
 
 /// Waits for a single run.
-pub(super) async fn wait_for_one(call: &Call<'_>, body: &Body, input: Value) -> Result<Done, NodeError> {
+pub(super) async fn wait_for_one(call: &Call<'_>, body: &Body, input: Value) -> Result<Done, AttemptError> {
     let program = program(call, body).await?;
     let child = spec(call, &program, input).await?;
     Ok(wait_for(ChildrenPlan {
@@ -60,13 +60,13 @@ pub(super) async fn only_output(
     call: &Call<'_>,
     children: &[Child],
     failed: impl FnOnce(String) -> NodeError,
-) -> Result<Value, NodeError> {
+) -> Result<Value, AttemptError> {
     let child = children.first().unwrap_or(&Child { end: None });
     match &child.end {
         Some(end) if end.status == EndStatus::Succeeded => {
-            call.services.payloads.load(&end.output).await.map_err(payload_error)
+            Ok(call.services.payloads.load(&end.output).await?)
         }
-        _ => Err(failed(why(child))),
+        _ => Err(failed(why(child)).into()),
     }
 }
 

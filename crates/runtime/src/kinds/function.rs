@@ -5,14 +5,15 @@ use switchyard_core::NodeError;
 use switchyard_lang::program::CompiledFunction;
 
 use super::Call;
+use crate::AttemptError;
 use crate::handlers::HandlerCall;
 
-pub(super) async fn execute(call: &Call<'_>, spec: &CompiledFunction) -> Result<Value, NodeError> {
+pub(super) async fn execute(call: &Call<'_>, spec: &CompiledFunction) -> Result<Value, AttemptError> {
     let Some(handler) = call.services.handlers.get(&spec.function) else {
-        return Err(unknown(call, &spec.function));
+        return Err(unknown(call, &spec.function).into());
     };
     let checkpoint = match &call.task.checkpoint {
-        Some(kept) => Some(call.services.payloads.load(kept).await.map_err(super::payload_error)?),
+        Some(kept) => Some(call.services.payloads.load(kept).await?),
         None => None,
     };
     let made = HandlerCall {

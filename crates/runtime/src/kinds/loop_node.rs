@@ -5,9 +5,10 @@ use switchyard_core::NodeError;
 use switchyard_lang::program::CompiledLoop;
 
 use super::{Call, Done, children, expression_error};
+use crate::AttemptError;
 use crate::evaluate::{holds, render};
 
-pub(super) async fn execute(call: &Call<'_>, spec: &CompiledLoop) -> Result<Done, NodeError> {
+pub(super) async fn execute(call: &Call<'_>, spec: &CompiledLoop) -> Result<Done, AttemptError> {
     let Some(ended) = &call.task.children else {
         return next(call, spec, Value::Null).await;
     };
@@ -28,10 +29,10 @@ async fn is_done(call: &Call<'_>, spec: &CompiledLoop, output: &Value) -> Result
 }
 
 /// Starts an iteration.
-async fn next(call: &Call<'_>, spec: &CompiledLoop, last: Value) -> Result<Done, NodeError> {
+async fn next(call: &Call<'_>, spec: &CompiledLoop, last: Value) -> Result<Done, AttemptError> {
     if call.task.rounds >= spec.max_iterations {
         let message = format!("`until` is not true after {} iterations", call.task.rounds);
-        return Err(NodeError::permanent("max_iterations", message));
+        return Err(NodeError::permanent("max_iterations", message).into());
     }
     children::wait_for_one(call, &spec.body, input(call, last).await?).await
 }

@@ -10,7 +10,8 @@ use switchyard_lang::program::CompiledMap;
 use switchyard_lang::spec::ItemError;
 use switchyard_lang::{Program, Scope};
 
-use super::{Call, Done, children, expression_error, payload_error};
+use super::{Call, Done, children, expression_error};
+use crate::AttemptError;
 use crate::evaluate::render;
 use crate::payloads::PAYLOAD_BYTES_MAX;
 
@@ -22,14 +23,14 @@ const INLINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Outputs that are fetched at once.
 const LOADS_MAX: usize = 16;
 
-pub(super) async fn execute(call: &Call<'_>, spec: &CompiledMap) -> Result<Done, NodeError> {
+pub(super) async fn execute(call: &Call<'_>, spec: &CompiledMap) -> Result<Done, AttemptError> {
     match &call.task.children {
         None => start(call, spec).await,
         Some(ended) => gather(call, spec, ended).await.map(Done::Output),
     }
 }
 
-async fn start(call: &Call<'_>, spec: &CompiledMap) -> Result<Done, NodeError> {
+async fn start(call: &Call<'_>, spec: &CompiledMap) -> Result<Done, AttemptError> {
     let items = items(call, spec).await?;
     if items.is_empty() {
         return Ok(Done::Output(json!([])));
@@ -61,7 +62,7 @@ async fn plan(
     call: &Call<'_>,
     program: &Arc<Program>,
     items: Vec<Value>,
-) -> Result<Vec<ChildSpec>, NodeError> {
+) -> Result<Vec<ChildSpec>, AttemptError> {
     let count = items.len();
     let mut scope = call.scope.clone();
     let mut inline_bytes = 0;
@@ -70,12 +71,12 @@ async fn plan(
         // Nothing here waits while inputs are small, and the timeout has to get its turn.
         tokio::task::consume_budget().await;
         let child = child(call, program, &mut scope, index, item).await;
-        let child = child.map_err(|error| about_item(index, count, &error))?;
+        let child = child.map_err(|error| about_item(index, count, error))?;
         inline_bytes += child.input.as_inline().map_or(0, |text| text.len() as u64);
         if inline_bytes > INLINE_BYTES_MAX {
             let message =
                 format!("the inputs of {count} items have more than {INLINE_BYTES_MAX} bytes together");
-            return Err(NodeError::permanent("map_items", message));
+            return Err(NodeError::permanent("map_items", message).into());
         }
         children.push(child);
     }
@@ -89,7 +90,7 @@ async fn child(
     scope: &mut Scope,
     index: usize,
     item: Value,
-) -> Result<ChildSpec, NodeError> {
+) -> Result<ChildSpec, AttemptError> {
     let input = match &call.node.input {
         None => item,
         Some(template) => {
@@ -101,12 +102,12 @@ async fn child(
     children::spec(call, program, input).await
 }
 
-async fn gather(call: &Call<'_>, spec: &CompiledMap, ended: &[Child]) -> Result<Value, NodeError> {
+async fn gather(call: &Call<'_>, spec: &CompiledMap, ended: &[Child]) -> Result<Value, AttemptError> {
     if spec.on_item_error == ItemError::Fail
         && let Some(index) = first_failed(ended)
     {
         let message = format!("{}: {}", item_name(index, ended.len()), children::why(&ended[index]));
-        return Err(NodeError::permanent("item_failed", message));
+        return Err(NodeError::permanent("item_failed", message).into());
     }
     let outputs: Vec<Payload> = ended.iter().map(output).collect();
     check_size(&outputs)?;
@@ -140,8 +141,8 @@ fn check_size(outputs: &[Payload]) -> Result<(), NodeError> {
     Ok(())
 }
 
-async fn load(call: &Call<'_>, output: Payload) -> Result<Value, NodeError> {
-    call.services.payloads.load(&output).await.map_err(payload_error)
+async fn load(call: &Call<'_>, output: Payload) -> Result<Value, AttemptError> {
+    Ok(call.services.payloads.load(&output).await?)
 }
 
 /// For people: counted from 1.
@@ -149,9 +150,10 @@ fn item_name(index: usize, count: usize) -> String {
     format!("item {} of {count}", index + 1)
 }
 
-fn about_item(index: usize, count: usize, error: &NodeError) -> NodeError {
+fn about_item(index: usize, count: usize, error: AttemptError) -> AttemptError {
+    let AttemptError::Node(error) = error else { return error };
     let message = format!("{}: {}", item_name(index, count), error.message);
-    NodeError { message: message.into(), ..error.clone() }
+    NodeError { message: message.into(), ..error }.into()
 }
 
 fn kind(value: &Value) -> &'static str {

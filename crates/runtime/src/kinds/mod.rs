@@ -8,14 +8,12 @@ use switchyard_core::NodeError;
 use switchyard_core::run::{Task, WaitFor};
 use switchyard_lang::{CompiledKind, CompiledNode, ExprError, Program, Scope, Template};
 use switchyard_observe::Observe;
-use switchyard_store::{Archive, Clock, StoreError};
+use switchyard_store::{Archive, Clock};
 
-use crate::catalog::CatalogError;
 use crate::evaluate::{render, render_text};
 use crate::handlers;
-use crate::payloads::PayloadError;
 use crate::worker::Held;
-use crate::{Catalog, Handlers, Payloads};
+use crate::{AttemptError, Catalog, Handlers, Payloads};
 
 mod children;
 mod command;
@@ -40,9 +38,6 @@ pub use http::{Egress, HttpCalls};
 pub fn http_client() -> reqwest::ClientBuilder {
     http::client()
 }
-
-/// The code of a failure that is the store's and not the node's: a worker may rather hand the task back.
-pub const STORE_UNAVAILABLE: &str = "store_unavailable";
 
 /// The code of an attempt that took longer than it may. The core uses the same for claims past their limit.
 pub const TIMEOUT: &str = "timeout";
@@ -121,19 +116,19 @@ pub enum Done {
 }
 
 /// Executes a node once. Dropping the future stops it: a request is given up, a program is killed.
-pub async fn execute(call: Call<'_>) -> Result<Done, NodeError> {
-    match &call.node.kind {
-        CompiledKind::Http(spec) => http::execute(&call, spec).await.map(Done::Output),
-        CompiledKind::Function(spec) => function::execute(&call, spec).await.map(Done::Output),
-        CompiledKind::Command(spec) => command::execute(&call, spec).await.map(Done::Output),
-        CompiledKind::Transform(spec) => transform::execute(&call, spec).await.map(Done::Output),
-        CompiledKind::Sleep(spec) => sleep::execute(&call, spec).await.map(Done::Waiting),
-        CompiledKind::Wait(spec) => wait::execute(&call, spec).await.map(Done::Waiting),
-        CompiledKind::Hitl(spec) => hitl::execute(&call, spec).await.map(Done::Waiting),
-        CompiledKind::Map(spec) => map::execute(&call, spec).await,
-        CompiledKind::Loop(spec) => loop_node::execute(&call, spec).await,
-        CompiledKind::Workflow(spec) => workflow::execute(&call, spec).await,
-    }
+pub async fn execute(call: Call<'_>) -> Result<Done, AttemptError> {
+    Ok(match &call.node.kind {
+        CompiledKind::Http(spec) => Done::Output(http::execute(&call, spec).await?),
+        CompiledKind::Function(spec) => Done::Output(function::execute(&call, spec).await?),
+        CompiledKind::Command(spec) => Done::Output(command::execute(&call, spec).await?),
+        CompiledKind::Transform(spec) => Done::Output(transform::execute(&call, spec).await?),
+        CompiledKind::Sleep(spec) => Done::Waiting(sleep::execute(&call, spec).await?),
+        CompiledKind::Wait(spec) => Done::Waiting(wait::execute(&call, spec).await?),
+        CompiledKind::Hitl(spec) => Done::Waiting(hitl::execute(&call, spec).await?),
+        CompiledKind::Map(spec) => map::execute(&call, spec).await?,
+        CompiledKind::Loop(spec) => loop_node::execute(&call, spec).await?,
+        CompiledKind::Workflow(spec) => workflow::execute(&call, spec).await?,
+    })
 }
 
 impl Call<'_> {
@@ -185,38 +180,5 @@ pub(crate) fn expression_error(error: &ExprError) -> NodeError {
             NodeError::retryable(EXPRESSION_BUDGET, error.to_string())
         }
         Some(_) => NodeError::permanent(EXPRESSION_BUDGET, error.to_string()),
-    }
-}
-
-pub fn payload_error(error: PayloadError) -> NodeError {
-    match error {
-        PayloadError::TooLarge { .. } => NodeError::permanent("too_large", error.to_string()),
-        PayloadError::NotJson(_) => NodeError::permanent("corrupt", error.to_string()),
-        PayloadError::Store(error) => store_error(&error),
-    }
-}
-
-pub(crate) fn catalog_error(error: CatalogError) -> NodeError {
-    match error {
-        CatalogError::Stale { .. } => NodeError::permanent("definition", error.to_string()),
-        CatalogError::Store(error) => store_error(&error),
-    }
-}
-
-fn store_error(error: &StoreError) -> NodeError {
-    match error {
-        StoreError::Unavailable(_)
-        | StoreError::OutcomeUnknown(_)
-        | StoreError::InUse { .. }
-        | StoreError::Mismatched(_) => NodeError::retryable(STORE_UNAVAILABLE, error.to_string()),
-        StoreError::Unknown { kind: "workflow", .. } => {
-            NodeError::permanent("unknown_workflow", error.to_string())
-        }
-        StoreError::Unknown { .. } | StoreError::UnknownRun(_) | StoreError::Refused(_) => {
-            NodeError::permanent("store", error.to_string())
-        }
-        StoreError::Diverged { .. } | StoreError::Corrupt(_) => {
-            NodeError::permanent("corrupt", error.to_string())
-        }
     }
 }

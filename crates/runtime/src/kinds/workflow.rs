@@ -5,8 +5,9 @@ use switchyard_core::NodeError;
 use switchyard_lang::program::CompiledWorkflow;
 
 use super::{Call, Done, children};
+use crate::AttemptError;
 
-pub(super) async fn execute(call: &Call<'_>, spec: &CompiledWorkflow) -> Result<Done, NodeError> {
+pub(super) async fn execute(call: &Call<'_>, spec: &CompiledWorkflow) -> Result<Done, AttemptError> {
     match &call.task.children {
         None => children::wait_for_one(call, &spec.body, input(call).await?).await,
         Some(ended) => {

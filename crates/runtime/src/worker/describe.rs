@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchyard_core::NodeError;
+use switchyard_base::HumanDuration;
 use switchyard_core::run::Task;
 use switchyard_lang::CompiledKind;
-use switchyard_lang::duration::HumanDuration;
 
 use super::Prepared;
+use crate::AttemptError;
 use crate::handlers::idempotency_key;
-use crate::kinds::{Services, payload_error};
+use crate::kinds::Services;
 
 impl Prepared {
     /// Everything that a worker elsewhere needs.
@@ -20,13 +20,13 @@ impl Prepared {
         services: &Services,
         task: &Task,
         lease: Duration,
-    ) -> Result<Value, NodeError> {
+    ) -> Result<Value, AttemptError> {
         let function = match &self.node(task).kind {
             CompiledKind::Function(spec) => spec.function.clone(),
             _ => Arc::from(""),
         };
         let checkpoint = match &task.checkpoint {
-            Some(kept) => services.payloads.load(kept).await.map_err(payload_error)?,
+            Some(kept) => services.payloads.load(kept).await?,
             None => Value::Null,
         };
         let input = self.input(task).await?;

@@ -7,21 +7,28 @@ use std::time::Duration;
 use futures::FutureExt;
 use switchyard_core::NodeError;
 use switchyard_core::run::{Task, TaskOutcome};
+use switchyard_store::StoreError;
 
 use super::local::Held;
 use super::prepare::{Preparation, prepare};
+use crate::AttemptError;
 use crate::kinds::{self, Call, Done, Services, TIMEOUT};
 
-pub(super) async fn execute(services: &Services, task: &Task, held: &Held) -> TaskOutcome {
+/// An error is the store's: the task has no outcome.
+pub(super) async fn execute(
+    services: &Services,
+    task: &Task,
+    held: &Held,
+) -> Result<TaskOutcome, StoreError> {
     // A panic in one handler must not take the other slots of this process with it.
     match AssertUnwindSafe(attempt(services, task, held)).catch_unwind().await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(error)) => TaskOutcome::Failed(error),
-        Err(panic) => TaskOutcome::Failed(NodeError::retryable("panic", said(panic.as_ref()))),
+        Ok(Ok(outcome)) => Ok(outcome),
+        Ok(Err(error)) => error.outcome(),
+        Err(panic) => Ok(TaskOutcome::Failed(NodeError::retryable("panic", said(panic.as_ref())))),
     }
 }
 
-async fn attempt(services: &Services, task: &Task, held: &Held) -> Result<TaskOutcome, NodeError> {
+async fn attempt(services: &Services, task: &Task, held: &Held) -> Result<TaskOutcome, AttemptError> {
     let prepared = match prepare(services, task).await? {
         Preparation::Settled(outcome) => return Ok(outcome),
         Preparation::Ready(prepared) => prepared,
@@ -38,15 +45,14 @@ async fn attempt(services: &Services, task: &Task, held: &Held) -> Result<TaskOu
 /// and at once.
 async fn within(
     limit: Option<Duration>,
-    work: impl Future<Output = Result<Done, NodeError>>,
-) -> Result<Done, NodeError> {
+    work: impl Future<Output = Result<Done, AttemptError>>,
+) -> Result<Done, AttemptError> {
     let Some(limit) = limit else { return work.await };
     match tokio::time::timeout(limit, work).await {
         Ok(answer) => answer,
         Err(_) => {
-            let message =
-                format!("it did not end within {}", switchyard_lang::duration::HumanDuration(limit));
-            Err(NodeError::retryable(TIMEOUT, message))
+            let message = format!("it did not end within {}", switchyard_base::HumanDuration(limit));
+            Err(NodeError::retryable(TIMEOUT, message).into())
         }
     }
 }

@@ -10,7 +10,8 @@ use switchyard_store::StoreError;
 
 use super::Prepared;
 use super::prepare::{self, Preparation, prepare};
-use crate::kinds::{STORE_UNAVAILABLE, Services};
+use crate::AttemptError;
+use crate::kinds::Services;
 
 /// What there is to do about a task that was claimed for a worker.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub async fn begin(services: &Services, task: &Task) -> Result<Begun, StoreError
     match prepare(services, task).await {
         Ok(Preparation::Ready(prepared)) => Ok(Begun::Call(prepared)),
         Ok(Preparation::Settled(outcome)) => Ok(Begun::Settle(outcome)),
-        Err(error) => failed(error).map(Begun::Settle),
+        Err(error) => error.outcome().map(Begun::Settle),
     }
 }
 
@@ -45,14 +46,8 @@ pub async fn finish(services: &Services, task: &Task, report: Report) -> Result<
     match report {
         Report::Failed(error) => Ok(TaskOutcome::Failed(error)),
         Report::Released => Ok(TaskOutcome::HandedBack),
-        Report::Succeeded(output) => prepare::succeed(services, task, &output).await.or_else(failed),
+        Report::Succeeded(output) => {
+            prepare::succeed(services, task, &output).await.or_else(AttemptError::outcome)
+        }
     }
-}
-
-/// A failure is the node's, unless it is the store's.
-fn failed(error: NodeError) -> Result<TaskOutcome, StoreError> {
-    if *error.code == *STORE_UNAVAILABLE {
-        return Err(StoreError::unavailable(error.message));
-    }
-    Ok(TaskOutcome::Failed(error))
 }

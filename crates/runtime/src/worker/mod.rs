@@ -1,6 +1,7 @@
 //! Workers: slots that claim a task, execute it, and settle it while they claim the next.
 
 mod cache;
+mod cache_key;
 mod describe;
 mod execute;
 mod heartbeat;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use switchyard_core::NodeError;
 use switchyard_core::run::{SkipReason, Task, TaskOutcome};
-use switchyard_core::{Hash, NodeError};
 use switchyard_lang::{CompiledNode, ExprError, NodeView, Program, Scope};
 
 use super::cache;
+use super::cache_key::{self, ActsOn};
+use crate::AttemptError;
 use crate::evaluate::{evaluate, holds, render};
 use crate::kinds::{self, Services};
 use crate::payloads::PayloadError;
@@ -29,11 +31,11 @@ pub struct Prepared {
     cache_key: Option<String>,
 }
 
-pub(super) async fn prepare(services: &Services, task: &Task) -> Result<Preparation, NodeError> {
+pub(super) async fn prepare(services: &Services, task: &Task) -> Result<Preparation, AttemptError> {
     if task.skip {
         return Ok(Preparation::Settled(TaskOutcome::Skipped(SkipReason::NoNeedFired)));
     }
-    let program = services.catalog.get(task.definition).await.map_err(kinds::catalog_error)?;
+    let program = services.catalog.get(task.definition).await?;
     let node = program.node(task.ix);
     let scope = scope(services, task).await?;
     if !condition_holds(task, node, &scope).await? {
@@ -64,7 +66,7 @@ impl Prepared {
         services: &Services,
         task: &Task,
         output: &Value,
-    ) -> Result<TaskOutcome, NodeError> {
+    ) -> Result<TaskOutcome, AttemptError> {
         keep(services, &self.program, self.node(task), self.cache_key.as_deref(), output).await
     }
 }
@@ -74,8 +76,8 @@ pub(super) async fn succeed(
     services: &Services,
     task: &Task,
     output: &Value,
-) -> Result<TaskOutcome, NodeError> {
-    let program = services.catalog.get(task.definition).await.map_err(kinds::catalog_error)?;
+) -> Result<TaskOutcome, AttemptError> {
+    let program = services.catalog.get(task.definition).await?;
     let node = program.node(task.ix);
     let key = match &node.cache {
         Some(_) => cache_key(task, &program, node, &scope(services, task).await?).await?,
@@ -90,7 +92,7 @@ async fn keep(
     node: &CompiledNode,
     cache_key: Option<&str>,
     output: &Value,
-) -> Result<TaskOutcome, NodeError> {
+) -> Result<TaskOutcome, AttemptError> {
     let output = services.payloads.keep(output).await.map_err(output_error)?;
     if let (Some(key), Some(cache)) = (cache_key, &node.cache) {
         cache::remember(services, program, key, output.clone(), cache.ttl).await;
@@ -99,8 +101,8 @@ async fn keep(
 }
 
 /// What the node's expressions can see.
-async fn scope(services: &Services, task: &Task) -> Result<Scope, NodeError> {
-    let mut scope = Scope::new(services.payloads.load(&task.input).await.map_err(kinds::payload_error)?);
+async fn scope(services: &Services, task: &Task) -> Result<Scope, AttemptError> {
+    let mut scope = Scope::new(services.payloads.load(&task.input).await?);
     scope.set_run(&task.run.to_string(), &task.workflow, task.attempt);
     for read in &task.reads {
         let error = read
@@ -109,7 +111,7 @@ async fn scope(services: &Services, task: &Task) -> Result<Scope, NodeError> {
             .map_or(Value::Null, |error| json!({"code": *error.code, "message": *error.message}));
         let view = NodeView {
             status: read.state.as_str().to_owned(),
-            output: services.payloads.load(&read.output).await.map_err(kinds::payload_error)?,
+            output: services.payloads.load(&read.output).await?,
             error,
         };
         scope.set_node(&*read.node, view);
@@ -139,14 +141,9 @@ async fn cache_key(
         Some(key) => render(key, scope).await.map(Some),
         None => rendered(program, task, scope).await,
     };
-    let key = match key.map_err(|error| kinds::expression_error(&error))? {
-        Some(key) => key,
-        // Such a node acts on everything it can see.
-        None => json!([format!("{:?}", task.input), format!("{:?}", task.reads)]),
-    };
-    let fingerprint = program.ir.node(task.ix).fingerprint;
-    let digest = Hash::of(format!("{}/{fingerprint:016x}/{key}", task.node).as_bytes());
-    Ok(Some(digest.hex()))
+    let key = key.map_err(|error| kinds::expression_error(&error))?;
+    let acts_on = key.map_or_else(|| ActsOn::all_of(task), ActsOn::Value);
+    Ok(Some(cache_key::digest(&task.node, program.ir.node(task.ix).fingerprint, acts_on)))
 }
 
 /// Everything that the node would act on, if that is in its fields.
@@ -158,9 +155,9 @@ async fn rendered(program: &Arc<Program>, task: &Task, scope: &Scope) -> Result<
     .await
 }
 
-fn output_error(error: PayloadError) -> NodeError {
+fn output_error(error: PayloadError) -> AttemptError {
     match error {
-        PayloadError::TooLarge { .. } => NodeError::permanent("output_too_large", error.to_string()),
-        other => kinds::payload_error(other),
+        PayloadError::TooLarge { .. } => NodeError::permanent("output_too_large", error.to_string()).into(),
+        other => other.into(),
     }
 }

@@ -11,7 +11,7 @@ use super::heartbeat::Holding;
 use super::local::{Held, LocalClaim};
 use super::pool::Shared;
 use crate::handlers::Stopped;
-use crate::kinds::{STORE_UNAVAILABLE, TIMEOUT};
+use crate::kinds::TIMEOUT;
 
 /// How long to wait after the store did not answer.
 const AFTER_TROUBLE: Duration = Duration::from_millis(500);
@@ -48,14 +48,11 @@ impl Slot {
                     }
                     match tasks.into_iter().next() {
                         Some(task) => {
-                            let (claim, outcome) = self.execute(task).await;
-                            let outcome = match not_the_nodes_fault(&outcome) {
-                                Some(error) => {
-                                    unable = Some(error);
-                                    TaskOutcome::HandedBack
-                                }
-                                None => outcome,
-                            };
+                            let (claim, ended) = self.execute(task).await;
+                            let outcome = ended.unwrap_or_else(|error| {
+                                unable = Some(error);
+                                TaskOutcome::HandedBack
+                            });
                             done = Some(Settlement { claim, outcome });
                         }
                         None if stopping => return,
@@ -71,25 +68,27 @@ impl Slot {
         }
     }
 
-    async fn execute(&self, task: Task) -> (ClaimRef, TaskOutcome) {
+    /// An error is the store's: the task is handed back.
+    async fn execute(&self, task: Task) -> (ClaimRef, Result<TaskOutcome, StoreError>) {
         let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
         let held = self.hold(claim.clone());
         let begun = tokio::time::Instant::now();
         let executing = super::execute::execute(&self.shared.services, &task, &held);
         let work = executing.instrument(self.span(&task));
-        let outcome = tokio::select! {
+        let ended = tokio::select! {
             biased;
             ended = held.cancellation.carry(work, self.shared.stop_grace) => match ended {
-                Stopped::Ended(outcome) | Stopped::WhenAsked(outcome @ TaskOutcome::Succeeded(_)) => outcome,
+                Stopped::Ended(ended) | Stopped::WhenAsked(ended @ Ok(TaskOutcome::Succeeded(_))) => ended,
                 // Its error does not matter: it was told to stop.
-                Stopped::WhenAsked(_) | Stopped::Dropped => TaskOutcome::Cancelled,
+                Stopped::WhenAsked(_) | Stopped::Dropped => Ok(TaskOutcome::Cancelled),
             },
-            () = self.shared.hand_back.cancelled() => TaskOutcome::HandedBack,
+            () = self.shared.hand_back.cancelled() => Ok(TaskOutcome::HandedBack),
         };
         self.holding.put_down();
         let metrics = self.shared.services.observe.metrics();
+        let outcome = ended.as_ref().unwrap_or(&TaskOutcome::HandedBack);
         metrics.executed(&task.queue, outcome.as_str(), begun.elapsed());
-        (claim, outcome)
+        (claim, ended)
     }
 
     /// What a handler logs says which step it is.
@@ -144,15 +143,4 @@ impl Slot {
 /// The store ends such an attempt as well, and may have been first.
 fn took_too_long(outcome: &TaskOutcome) -> bool {
     matches!(outcome, TaskOutcome::Failed(error) if *error.code == *TIMEOUT)
-}
-
-/// A store that cannot keep a result, or has not what the step needs, is no failure of the node: it is done later, or by
-/// another worker.
-fn not_the_nodes_fault(outcome: &TaskOutcome) -> Option<StoreError> {
-    match outcome {
-        TaskOutcome::Failed(error) if *error.code == *STORE_UNAVAILABLE => {
-            Some(StoreError::unavailable(&error.message))
-        }
-        _ => None,
-    }
 }

@@ -7,13 +7,12 @@ use std::time::Duration;
 use futures::FutureExt;
 use serde_json::Value;
 use switchyard_api::HeldTask;
+use switchyard_base::HumanDuration;
 use switchyard_client::{Error, TaskFailure};
 use switchyard_core::NodeError;
 use switchyard_core::run::ClaimRef;
-use switchyard_lang::duration::HumanDuration;
-use switchyard_runtime::ClaimError;
 use switchyard_runtime::handlers::{Beat, Cancellation, HandlerCall, HeldClaim, Stopped};
-use switchyard_runtime::kinds::STORE_UNAVAILABLE;
+use switchyard_runtime::{AttemptError, ClaimError};
 
 use super::claim::ClaimThere;
 use super::claiming::Claiming;
@@ -43,8 +42,8 @@ pub(super) async fn carry_out(claiming: &Claiming, task: HeldTask) {
     let settlement = match ended {
         Stopped::Ended(Ok(output)) | Stopped::WhenAsked(Ok(output)) => Settlement::Succeeded(output),
         // A server that did not take a checkpoint is no failure of the node.
-        Stopped::Ended(Err(error)) if *error.code == *STORE_UNAVAILABLE => Settlement::Released,
-        Stopped::Ended(Err(error)) => Settlement::Failed(error),
+        Stopped::Ended(Err(AttemptError::StoreUnavailable(_))) => Settlement::Released,
+        Stopped::Ended(Err(AttemptError::Node(error))) => Settlement::Failed(error),
         Stopped::WhenAsked(Err(_)) | Stopped::Dropped => Settlement::Released,
     };
     settle(claiming, &claim, settlement).await;
@@ -56,10 +55,10 @@ async fn call(
     task: HeldTask,
     cancellation: &Cancellation,
     claim: Arc<ClaimThere>,
-) -> Result<Value, NodeError> {
+) -> Result<Value, AttemptError> {
     let Some(handler) = claiming.handlers.get(&task.function) else {
         let message = format!("no function `{}` is registered with this worker", task.function);
-        return Err(NodeError::permanent("unknown_function", message));
+        return Err(NodeError::permanent("unknown_function", message).into());
     };
     let limit = task.timeout.as_deref().and_then(|text| text.parse::<HumanDuration>().ok());
     let made = HandlerCall {
@@ -82,7 +81,7 @@ async fn call(
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or(panic.downcast_ref::<String>().map(String::as_str));
         let said = text.unwrap_or("it did not say why");
-        Err(NodeError::retryable("panic", format!("the handler panicked: {said}")))
+        Err(NodeError::retryable("panic", format!("the handler panicked: {said}")).into())
     })
 }
 

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchyard_lang::PatchOp;
+use switchyard_base::PatchOp;
 use switchyard_runtime::Fork;
 
 use super::runs::{run_id, run_now};

@@ -5,8 +5,8 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchyard_base::PatchOp;
 use switchyard_core::PatchId;
-use switchyard_lang::PatchOp;
 use switchyard_runtime::{PatchReport, PatchRequest};
 
 use super::control::{REASON_BYTES_MAX, author};

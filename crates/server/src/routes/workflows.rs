@@ -7,7 +7,8 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchyard_lang::{Definition, Diagnostics, Program};
+use switchyard_base::Diagnostics;
+use switchyard_lang::{Definition, Program};
 use switchyard_store::{StoreError, WorkflowRecord};
 
 use super::runs::named;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
+use switchyard_base::HumanDuration;
 use switchyard_checkpoints::{Checkpoints, Seek, Stored, ThreadInfo, audit};
 use switchyard_core::Timestamp;
-use switchyard_lang::duration::HumanDuration;
 
 use super::{Target, Which, size};
 use crate::errors::Failure;

@@ -1,7 +1,7 @@
 //! `switchyard queues dlq …`
 
 use switchyard_api::{DeadKind, DeadLetterView, Delivery};
-use switchyard_lang::duration::HumanDuration;
+use switchyard_base::HumanDuration;
 use switchyard_runtime::PurgeRequest;
 
 use crate::commands::tell_status;

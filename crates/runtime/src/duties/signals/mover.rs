@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use futures::{StreamExt, future, stream};
 use serde_json::{Value, json};
-use switchyard_core::run::{ClaimRef, Settled, TaskOutcome};
-use switchyard_core::{CasRef, NodeError, RunId};
+use switchyard_core::run::{ClaimRef, Settled};
+use switchyard_core::{CasRef, RunId};
 use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
 use switchyard_store::{DeadLetter, HotStore, StoreError};
 
 use super::signal::{Output, Says, Signal};
-use crate::kinds::{STORE_UNAVAILABLE, Services};
+use crate::kinds::Services;
 use crate::worker::{Begun, Prepared, Report, begin, finish};
 
 /// Runs whose signals are settled beside each other.
@@ -243,7 +243,7 @@ impl Mover {
                 Ok(claimed.then_some(Became::Applied))
             }
             Err(error) => {
-                let settled = self.plain.settle_offer(text, about, offer, &failed(error)?).await?;
+                let settled = self.plain.settle_offer(text, about, offer, &error.outcome()?).await?;
                 if settled {
                     self.plain.answer(about, GONE).await?;
                 }
@@ -278,14 +278,6 @@ impl Mover {
 
 /// What is answered to a worker that asked for a task and is not to do it.
 const GONE: &str = r#"{"status":"gone"}"#;
-
-/// A failure is the node's, unless it is the store's.
-fn failed(error: NodeError) -> Result<TaskOutcome, Trouble> {
-    if *error.code == *STORE_UNAVAILABLE {
-        return Err(Trouble::Store(StoreError::unavailable(error.message)));
-    }
-    Ok(TaskOutcome::Failed(error))
-}
 
 impl Became {
     fn word(self) -> &'static str {

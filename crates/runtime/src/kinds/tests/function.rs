@@ -42,7 +42,7 @@ async fn a_registered_function_gets_its_input_and_knows_its_call() {
 #[tokio::test]
 async fn errors_of_a_function_are_handed_on() {
     let mut bench = Bench::new();
-    bench.services.handlers.register_fn("mine", |_, _| async { Err(NodeError::permanent("c", "m")) });
+    bench.services.handlers.register_fn("mine", |_, _| async { Err(NodeError::permanent("c", "m").into()) });
     assert_eq!(parts(&bench.error(function("mine", json!(1)), json!(null)).await), ("c", false, "m"));
 }
 

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::{Call, Done, Egress, HttpCalls, NodeSettings, Services, execute, http as http_kind};
 use crate::handlers::Cancellation;
 use crate::worker::{Held, LocalClaim};
-use crate::{Catalog, Handlers, Payloads};
+use crate::{AttemptError, Catalog, Handlers, Payloads};
 
 mod children;
 mod command;
@@ -69,7 +69,11 @@ impl Bench {
         let scope = Scope::new(input);
         let node = program.find("n").unwrap();
         let (program, scope, services, held) = (&program, &scope, &self.services, &self.held);
-        execute(Call { task: &task, program, node, scope, services, held }).await
+        match execute(Call { task: &task, program, node, scope, services, held }).await {
+            Ok(done) => Ok(done),
+            Err(AttemptError::Node(error)) => Err(error),
+            Err(AttemptError::StoreUnavailable(error)) => panic!("{error}"),
+        }
     }
 
     async fn output(&self, node: Value, input: Value) -> Value {

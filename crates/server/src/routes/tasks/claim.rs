@@ -181,7 +181,7 @@ impl Desk {
             match held.prepared.describe(&self.state.services, &held.task, lease).await {
                 Ok(task) => tasks.push(task),
                 Err(error) => {
-                    let outcome = TaskOutcome::Failed(error);
+                    let outcome = error.outcome().unwrap_or(TaskOutcome::HandedBack);
                     self.settle(vec![Settlement { claim: held.claim(), outcome }]).await?;
                 }
             }

@@ -1,4 +1,4 @@
-//! What is wrong with a definition, where, and what to do about it.
+//! What is wrong with a text, such as a definition or a settings file; where, and what to do about it.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ pub struct Diagnostic {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Where in the definition, such as `nodes.fetch.retry.max`; empty for the whole.
+    /// Where in what the text says, such as `nodes.fetch.retry.max`; empty for the whole.
     pub path: String,
     /// Where in the text, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
 }
 
-/// Everything that is wrong with one definition: at least one problem.
+/// Everything that is wrong with one text: at least one problem.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Diagnostics {
     /// The name of the text, as it was given.
@@ -77,7 +77,7 @@ impl<'a> IntoIterator for &'a Diagnostics {
 
 impl Diagnostic {
     /// About the whole, with no place and no hint.
-    pub(crate) fn plain(message: impl Into<String>) -> Self {
+    pub fn plain(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, path: String::new(), position: None }
     }
 

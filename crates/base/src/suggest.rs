@@ -20,7 +20,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// The hint for an unknown word: the nearest candidate, or all of them if they are few.
-pub(crate) fn hint(word: &str, candidates: &[&str], what: &str) -> Option<String> {
+pub fn hint(word: &str, candidates: &[&str], what: &str) -> Option<String> {
     if let Some(near) = nearest(word, candidates.iter().copied()) {
         return Some(format!("did you mean `{near}`?"));
     }

@@ -101,6 +101,7 @@ impl Serialize for HumanDuration {
     }
 }
 
+#[cfg(feature = "schemars")]
 impl schemars::JsonSchema for HumanDuration {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Duration".into()
