@@ -120,7 +120,7 @@ impl ApiKeys {
         if made == record.id && text.is_some() {
             return Ok(NewApiKey { record, text });
         }
-        let kept = self.archive.api_key(&made).await?.ok_or_else(|| StoreError::unknown("api key", &made))?;
+        let kept = self.get(&made).await?;
         if made == drawn.id && kept.digest != drawn.digest {
             return Err(EngineError::BadRequest(format!("there is another key with the id `{made}`")));
         }
@@ -140,6 +140,12 @@ impl ApiKeys {
     /// Every key that was ever made, oldest first.
     pub async fn all(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
         self.archive.api_keys().await
+    }
+
+    /// A key that was ever made.
+    pub async fn get(&self, id: &str) -> Result<ApiKeyRecord, EngineError> {
+        let record = self.archive.api_key(id).await?;
+        Ok(record.ok_or_else(|| StoreError::unknown("api key", id))?)
     }
 
     /// Revokes the key. Whether it was valid until now; an error if there is no such key.

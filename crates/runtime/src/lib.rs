@@ -25,7 +25,7 @@ pub mod worker;
 
 pub use catalog::Catalog;
 pub use engine::{
-    Audit, Engine, EngineError, Follow, Fork, Forked, History, Pass, PatchRequest, PurgeRequest, Recovered,
+    Audit, Engine, EngineError, Follow, Fork, Forked, History, NotReady, Pass, PatchRequest, PurgeRequest, Recovered,
     Retained, Submission,
 };
 pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};

@@ -94,7 +94,7 @@ impl BenchStore {
             limit: runs + 1,
             ..Default::default()
         };
-        let succeeded = self.engine().archive().runs(&filter).await?.items.len();
+        let succeeded = self.engine().history().runs(&filter).await?.items.len();
         if succeeded != runs {
             bail!("{succeeded} of {runs} runs succeeded");
         }

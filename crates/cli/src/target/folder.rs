@@ -19,9 +19,7 @@ use switchyard_lang::Program;
 use switchyard_runtime::{
     ApiKeys, Engine, EngineError, History, PatchRequest, PurgeRequest, Submission, ids,
 };
-use switchyard_store::{
-    ApprovalFilter, ApprovalStatus, Clock, RunFilter, ScheduleRecord, StoreError, SystemClock,
-};
+use switchyard_store::{ApprovalFilter, ApprovalStatus, Clock, RunFilter, StoreError, SystemClock};
 use tokio::sync::watch;
 
 use super::{Follow, Fork, MadeKey, NewSchedule, Opening, Patch, Source, Taken, Target, Wanted};
@@ -89,7 +87,7 @@ async fn standing(engine: &Engine, run: RunId) -> Result<RunAt, EngineError> {
 #[async_trait]
 impl Target for Folder {
     async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Failure> {
-        let page = self.history()?.archive().runs(filter).await?;
+        let page = self.history()?.runs(filter).await?;
         Ok(RunPage { runs: page.items, next: page.next })
     }
 
@@ -103,22 +101,15 @@ impl Target for Folder {
     }
 
     async fn unfinished(&self) -> Result<Vec<RunAt>, Failure> {
-        let history = self.history()?;
-        let mut unfinished = Vec::new();
-        for found in history.archive().unfinished().await? {
-            let run = found.run;
-            let record = history.archive().run(run).await?.filter(|record| record.parent.is_none());
-            unfinished.extend(record.map(|record| RunAt { run_id: run, status: record.status }));
-        }
-        Ok(unfinished)
+        Ok(self.history()?.unfinished_roots().await?)
     }
 
     async fn events(&self, run: RunId, after: u64) -> Result<Vec<Event>, Failure> {
         let history = self.history()?;
         if after == 0 {
-            history.archive().run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+            history.run(run).await?;
         }
-        shown(history.archive().events(run, after, PIECE).await?)
+        shown(history.events_page(run, after, PIECE).await?)
     }
 
     async fn follow(&self, run: RunId, after: u64) -> Result<Box<dyn Follow>, Failure> {
@@ -130,16 +121,12 @@ impl Target for Folder {
 
     async fn approvals(&self, run: Option<RunId>, all: bool) -> Result<Vec<Approval>, Failure> {
         let filter = ApprovalFilter { run, status: (!all).then_some(ApprovalStatus::Pending) };
-        let records = self.history()?.archive().approvals(&filter).await?;
+        let records = self.history()?.approvals(&filter).await?;
         Ok(records.into_iter().map(Approval::listed).collect())
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Approval, Failure> {
-        let history = self.history()?;
-        let record = history.archive().approval(approval).await?;
-        let record = record.ok_or_else(|| StoreError::unknown("approval", approval))?;
-        let payload = history.payloads().show(&record.payload).await.map_err(EngineError::from)?;
-        Ok(Approval::with(record, payload))
+        Ok(self.history()?.approval(approval).await?)
     }
 
     async fn patches(&self, run: RunId) -> Result<Vec<PatchView>, Failure> {
@@ -149,33 +136,29 @@ impl Target for Folder {
     }
 
     async fn workflows(&self) -> Result<Vec<WorkflowRecord>, Failure> {
-        Ok(self.history()?.archive().workflows().await?)
+        Ok(self.history()?.workflows().await?)
     }
 
     async fn definition(&self, name: &str, version: Option<u32>) -> Result<Value, Failure> {
         let history = self.history()?;
-        let record = history.archive().workflow(name, version).await?;
-        let named = version.map_or(name.to_owned(), |version| format!("{name} version {version}"));
-        let record = record.ok_or_else(|| StoreError::unknown("workflow", named))?;
-        let text = history.archive().definition(record.definition).await?;
-        let text = text.ok_or_else(|| StoreError::unknown("definition", record.definition))?;
+        let record = history.workflow(name, version).await?;
+        let text = history.definition(record.definition).await?;
         Ok(serde_json::from_str(&text).map_err(|error| StoreError::Corrupt(error.to_string()))?)
     }
 
     async fn schedules(&self) -> Result<Vec<ScheduleView>, Failure> {
-        let records = self.history()?.archive().schedules().await?;
+        let records = self.history()?.schedules().await?;
         Ok(records.into_iter().map(ScheduleView::listed).collect())
     }
 
     async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure> {
         let history = self.history()?;
-        let record = history.archive().schedule(name).await?;
-        let record = record.ok_or_else(|| StoreError::unknown("schedule", name))?;
+        let record = history.schedule(name).await?;
         let timetable = record.schedule.timetable().map_err(|bad| StoreError::Corrupt(bad.to_string()))?;
         let first = timetable.next_after(SystemClock.now());
         let ticks = std::iter::successors(first, |tick| timetable.next_after(*tick));
         let starts = ticks.map(|tick| record.schedule.start_at(tick).to_string()).take(upcoming).collect();
-        Ok(ScheduleView { upcoming: Some(starts), ..view(&history, record).await? })
+        Ok(ScheduleView { upcoming: Some(starts), ..history.schedule_view(record).await? })
     }
 
     async fn queues(&self) -> Result<QueuesView, Failure> {
@@ -307,7 +290,7 @@ impl Target for Folder {
     async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure> {
         let record =
             self.act(async |engine| engine.pause_schedule(&self.operation(), name, paused).await).await?;
-        view(&self.history()?, record).await
+        Ok(self.history()?.schedule_view(record).await?)
     }
 
     async fn remove_schedule(&self, name: &str) -> Result<(), Failure> {
@@ -403,16 +386,10 @@ async fn resolve(engine: &Engine, source: &Source) -> Result<(Arc<Program>, Opti
     match source {
         Source::Program(program) => Ok((program.clone(), None)),
         Source::Named(name) => {
-            let record = engine.archive().workflow(name, None).await?;
-            let record = record.ok_or_else(|| StoreError::unknown("workflow", name))?;
-            Ok((engine.catalog().get(record.definition).await?, Some(record.version)))
+            let (program, version) = engine.registered_program(name, None).await?;
+            Ok((program, Some(version)))
         }
     }
-}
-
-async fn view(history: &History, record: ScheduleRecord) -> Result<ScheduleView, Failure> {
-    let input = history.payloads().show(&record.schedule.input).await.map_err(EngineError::from)?;
-    Ok(ScheduleView::of(record, input))
 }
 
 fn shown(events: Vec<switchyard_core::run::Event>) -> Result<Vec<Event>, Failure> {
@@ -440,7 +417,7 @@ struct Looking {
 impl Follow for Looking {
     async fn next(&mut self) -> Result<Vec<Event>, Failure> {
         loop {
-            let events = self.history.archive().events(self.run, self.after, PIECE).await?;
+            let events = self.history.events_page(self.run, self.after, PIECE).await?;
             if let Some(last) = events.last() {
                 self.after = last.seq;
                 return shown(events);

@@ -77,7 +77,7 @@ async fn an_input_that_does_not_fit_is_refused_before_anything_happens() {
         matches!(refused, EngineError::Invalid(_)) && refused.to_string().contains("company"),
         "{refused}"
     );
-    assert_eq!(fixture.engine().hot().size().await.unwrap().runs, 0);
+    assert_eq!(fixture.engine().size().await.unwrap().runs, 0);
 }
 
 #[tokio::test]

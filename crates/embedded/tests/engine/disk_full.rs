@@ -64,7 +64,7 @@ async fn every_accepted_run_ends_once_there_is_room_again() {
     assert!(!accepted.is_empty());
     for run in accepted {
         roomy.engine.wait_for_end(run).await.unwrap();
-        let record = roomy.engine.archive().run(run).await.unwrap().unwrap();
+        let record = roomy.engine.history().run(run).await.unwrap();
         assert_eq!(record.status, RunStatus::Succeeded);
     }
     roomy.pool.shut_down(Duration::ZERO).await;

@@ -89,7 +89,7 @@ async fn the_approval_is_approved() {
     let run = fixture.engine().submit(submission).await.unwrap().run();
     fixture.until(run, |kind| kind.name() == "node_waiting").await;
     let pending = ApprovalFilter { run: Some(run), status: Some(ApprovalStatus::Pending) };
-    let approvals = fixture.engine().archive().approvals(&pending).await.unwrap();
+    let approvals = fixture.engine().history().approvals(&pending).await.unwrap();
     fixture
         .engine()
         .decide(&approvals[0].approval, &ids::operation_id(), Decision::Approved, "boss", "")

@@ -69,7 +69,7 @@ async fn children_go_with_their_parent_and_shared_payloads_stay() {
     assert_eq!(fixture.engine().retain(&keep(DAY)).await.unwrap().runs, 1);
     assert!(is_gone(&fixture, parent.run_id).await);
     let all = switchyard_store::RunFilter { include_children: true, limit: 10, ..Default::default() };
-    let left = fixture.engine().archive().runs(&all).await.unwrap().items;
+    let left = fixture.engine().history().runs(&all).await.unwrap().items;
     assert_eq!(left.iter().map(|run| run.run_id).collect::<Vec<_>>(), [other]);
     assert_eq!(fixture.view(other).await.output(), json!(large('a')));
 }

@@ -232,10 +232,10 @@ async fn runs_are_listed_newest_first_in_pages() {
     for _ in 0..5 {
         fixture.run(text, json!({})).await;
     }
-    let archive = fixture.engine().archive();
-    let first = archive.runs(&RunFilter { limit: 3, ..RunFilter::default() }).await.unwrap();
+    let history = fixture.engine().history();
+    let first = history.runs(&RunFilter { limit: 3, ..RunFilter::default() }).await.unwrap();
     let rest =
-        archive.runs(&RunFilter { limit: 3, before: first.next, ..RunFilter::default() }).await.unwrap();
+        history.runs(&RunFilter { limit: 3, before: first.next, ..RunFilter::default() }).await.unwrap();
     let ids: Vec<_> = first.items.iter().chain(&rest.items).map(|run| run.run_id).collect();
     assert_eq!(ids.len(), 5);
     assert!(ids.is_sorted_by(|a, b| a > b), "{ids:?}");

@@ -33,10 +33,7 @@ fn hourly() -> Schedule {
 async fn fixture(workflow: &str) -> (TestEngine, ManualClock) {
     let clock = ManualClock::starting_at(Timestamp::from_millis(1_767_225_300_000));
     let fixture = TestEngine::idle(|options| options.clock = Arc::new(clock.clone())).await;
-    let program = program(workflow);
-    fixture.engine().catalog().add(program.clone()).await.unwrap();
-    let now = Timestamp::from_millis(0);
-    fixture.engine().archive().register_workflow("report", program.hash, now).await.unwrap();
+    fixture.engine().register_workflow(&ids::operation_id(), &program(workflow)).await.unwrap();
     (fixture, clock)
 }
 
@@ -48,12 +45,12 @@ async fn a_tick_is_started_once_by_however_many_servers() {
     fixture.engine().put_schedule(&ids::operation_id(), hourly()).await.unwrap();
     assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
     clock.advance(HOUR);
-    let before = fixture.engine().schedule("hourly").await.unwrap();
+    let before = fixture.engine().history().schedule("hourly").await.unwrap();
     let first = fixture.engine().start_due().await.unwrap().started;
     assert_eq!(first.len(), 1);
     assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
     // A server that crashed after the start and before noting it sees the schedule as it was.
-    fixture.engine().archive().put_schedule(before).await.unwrap();
+    fixture.embedded.services().archive.put_schedule(before).await.unwrap();
     assert_eq!(fixture.engine().start_due().await.unwrap().started, first, "the same tick is the same run");
     fixture.embedded.work();
     assert_eq!(fixture.end(first[0]).await.output(), json!(1));
@@ -127,5 +124,5 @@ async fn what_cannot_be_is_refused() {
             fixture.engine().put_schedule(&ids::operation_id(), schedule).await.unwrap_err().to_string();
         assert!(refused.contains(expected), "{refused}");
     }
-    assert!(fixture.engine().archive().schedules().await.unwrap().is_empty());
+    assert!(fixture.engine().history().schedules().await.unwrap().is_empty());
 }

@@ -97,5 +97,5 @@ async fn a_worker_that_stops_tells_how_far_it_is() {
         last = line;
     }
     assert!(last.contains("every task is finished or handed back phase=3"), "{last}");
-    assert_eq!(engine.archive().run(run).await.unwrap().unwrap().status, RunStatus::Succeeded);
+    assert_eq!(engine.history().run(run).await.unwrap().status, RunStatus::Succeeded);
 }

@@ -36,7 +36,7 @@ async fn a_person_approves_with_a_comment() {
     let fixture = fixture.reopen().await;
     fixture.embedded.work();
     let pending = ApprovalFilter { run: None, status: Some(ApprovalStatus::Pending) };
-    let approvals = fixture.engine().archive().approvals(&pending).await.unwrap();
+    let approvals = fixture.engine().history().approvals(&pending).await.unwrap();
     assert_eq!(approvals[0].prompt.as_deref(), Some("ship it?"));
     let id = &approvals[0].approval;
     assert_eq!(
@@ -72,7 +72,7 @@ async fn a_workflow_that_takes_too_long_takes_its_runs_along() {
     clock.advance(Duration::from_secs(60));
     let view = fixture.end(run).await;
     assert_eq!((view.status(), view.error_code()), (RunStatus::Failed, "timeout".into()));
-    assert_eq!(fixture.engine().hot().size().await.unwrap().runs, 0, "the child was cancelled");
+    assert_eq!(fixture.engine().size().await.unwrap().runs, 0, "the child was cancelled");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use switchyard_core::in_flight::Command;
-use switchyard_core::run::{Decision, Operation, Refusal, Run};
+use switchyard_core::run::{Decision, Operation, Refusal};
 use switchyard_core::{ApprovalId, OperationId, RunId};
 use switchyard_store::StoreError;
 
@@ -103,25 +103,5 @@ impl Engine {
             self.hot.restore(vec![ended]).await?;
         }
         self.try_command(run, operation, command, "retried").await
-    }
-
-    /// The newest state of a run, wherever it lives.
-    pub async fn state(&self, run: RunId) -> Result<Run, EngineError> {
-        match self.hot.snapshot(run).await {
-            Ok(Some(state)) => Ok(state),
-            Ok(None) => self.history().state(run, None).await,
-            Err(StoreError::Unavailable(why)) => self.state_if_ended(run, why).await,
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// While the hot store does not answer, runs that have ended are still there to be read. One that has not may be
-    /// further than the archive knows: that is not shown as if it were its state.
-    async fn state_if_ended(&self, run: RunId, why: String) -> Result<Run, EngineError> {
-        match self.archive.run(run).await? {
-            Some(record) if record.status.is_terminal() => self.history().state(run, None).await,
-            Some(_) => Err(StoreError::Unavailable(why).into()),
-            None => Err(EngineError::UnknownRun(run)),
-        }
     }
 }

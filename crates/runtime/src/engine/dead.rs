@@ -145,7 +145,7 @@ impl History {
     pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, EngineError> {
         let mut graphs = HashMap::new();
         let mut views = Vec::new();
-        for letter in self.archive().dead_letters(limit).await? {
+        for letter in self.archive.dead_letters(limit).await? {
             views.push(self.placed(letter, &mut graphs).await?);
         }
         Ok(views)
@@ -153,7 +153,7 @@ impl History {
 
     /// A dead letter with every delivery that led to it.
     pub async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, EngineError> {
-        let letter = self.archive().dead_letter(id).await?;
+        let letter = self.archive.dead_letter(id).await?;
         let letter = letter.ok_or_else(|| StoreError::unknown("dead letter", id))?;
         let mut view = self.placed(letter, &mut HashMap::new()).await?;
         if let (Some(run), Some(node)) = (view.letter.run_id, &view.letter.node) {
@@ -171,7 +171,7 @@ impl History {
     ) -> Result<DeadLetterView, EngineError> {
         let mut view = DeadLetterView { letter, queue: None, priority: None, deliveries: None };
         let (Some(run), Some(node)) = (view.letter.run_id, &view.letter.node) else { return Ok(view) };
-        let Some(record) = self.archive().run(run).await? else { return Ok(view) };
+        let Some(record) = self.archive.run(run).await? else { return Ok(view) };
         let ir = match graphs.get(&record.definition) {
             Some(ir) => ir.clone(),
             None => self.program(record.definition).await?.ir.clone(),

@@ -1,12 +1,9 @@
 //! Changes that belong to no run: workflows, schedules, API keys, dead letters. Each is made once for its operation id.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use switchyard_core::OperationId;
-use switchyard_lang::Program;
 use switchyard_store::{
-    Archive, Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRequest, StoreError, WorkflowRecord,
+    Archive, Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRequest, StoreError,
 };
 
 use super::operation::until_known;
@@ -57,21 +54,6 @@ impl Engine {
     ) -> Result<OperationRequest, EngineError> {
         let request = OperationRequest::new(operation.clone(), kind, asked, self.clock.now());
         Ok(request.map_err(|error| StoreError::Corrupt(error.to_string()))?)
-    }
-
-    /// Keeps a program under its name: a new version, unless the newest is the same already.
-    pub async fn register_workflow(
-        &self,
-        operation: &OperationId,
-        program: &Arc<Program>,
-    ) -> Result<WorkflowRecord, EngineError> {
-        let request = self.asks(operation, "register_workflow", &(&program.ir.name, program.hash))?;
-        let outcome = self.mutate(&request, || async move {
-            self.catalog.add(program.clone()).await?;
-            let name = program.ir.name.to_string();
-            Ok(Mutation::RegisterWorkflow { name, definition: program.hash, at: self.clock.now() })
-        });
-        Ok(outcome.await?.workflow()?)
     }
 
     /// One pass of the duty that lets operations go a day after they were asked for. How many went.

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use switchyard_api::{Backfilled, TickRun};
+use switchyard_api::{Backfilled, ScheduleView, TickRun};
 use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::{Concurrency, Refusal};
 use switchyard_core::schedule::{Overlap, Schedule, TICKS_MAX, Timetable};
 use switchyard_core::{OperationId, RunId, Timestamp};
 use switchyard_store::{Mutation, ScheduleRecord, StoreError};
 
-use super::{Engine, EngineError, Submission};
+use super::{Engine, EngineError, History, Submission};
 use crate::evaluate::prepare_input;
 
 /// What one look at the schedules came to.
@@ -23,6 +23,24 @@ pub struct Pass {
     pub failed: Vec<(Arc<str>, EngineError)>,
     /// When the next start is due.
     pub next: Option<Timestamp>,
+}
+
+impl History {
+    /// By name.
+    pub async fn schedules(&self) -> Result<Vec<ScheduleRecord>, EngineError> {
+        Ok(self.archive.schedules().await?)
+    }
+
+    pub async fn schedule(&self, name: &str) -> Result<ScheduleRecord, EngineError> {
+        let found = self.archive.schedule(name).await?;
+        found.ok_or_else(|| StoreError::unknown("schedule", name).into())
+    }
+
+    /// A schedule as clients see it: as they would put it, and where it stands.
+    pub async fn schedule_view(&self, record: ScheduleRecord) -> Result<ScheduleView, EngineError> {
+        let input = self.payloads().show(&record.schedule.input).await?;
+        Ok(ScheduleView::of(record, input))
+    }
 }
 
 impl Engine {
@@ -65,7 +83,7 @@ impl Engine {
     ) -> Result<ScheduleRecord, EngineError> {
         let request = self.asks(operation, "pause_schedule", &(name, paused))?;
         let outcome = self.mutate(&request, || async move {
-            let record = self.schedule(name).await?;
+            let record = self.history.schedule(name).await?;
             self.scheduling(Schedule { paused, ..record.schedule }).await
         });
         Ok(outcome.await?.schedule()?)
@@ -78,11 +96,6 @@ impl Engine {
             true => Ok(()),
             false => Err(StoreError::unknown("schedule", name).into()),
         }
-    }
-
-    pub async fn schedule(&self, name: &str) -> Result<ScheduleRecord, EngineError> {
-        let found = self.archive.schedule(name).await?;
-        found.ok_or_else(|| StoreError::unknown("schedule", name).into())
     }
 
     /// Starts the ticks of a span of time, in the past or not, that were not started yet. At most [`TICKS_MAX`].
@@ -110,7 +123,7 @@ impl Engine {
         from: Timestamp,
         until: Timestamp,
     ) -> Result<Backfilled, EngineError> {
-        let schedule = self.schedule(name).await?.schedule;
+        let schedule = self.history.schedule(name).await?.schedule;
         let timetable = read(&schedule)?;
         let mut runs = Vec::new();
         for tick in timetable.between(from, until) {

@@ -55,7 +55,7 @@ impl Switchyard {
     async fn pending(&self, run: Option<RunId>) -> Result<Vec<PendingApproval>, Error> {
         let filter = ApprovalFilter { run, status: Some(ApprovalStatus::Pending) };
         let mut pending = Vec::new();
-        for record in self.engine().archive().approvals(&filter).await? {
+        for record in self.engine().history().approvals(&filter).await? {
             pending.push(self.shown(record).await?);
         }
         Ok(pending)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switchyard_api::Approval;
 use switchyard_core::run::Decision;
 use switchyard_core::{ApprovalId, OperationId};
-use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, StoreError};
+use switchyard_store::{ApprovalFilter, ApprovalStatus};
 
 use super::control::{REASON_BYTES_MAX, author};
 use super::runs::{run_id, run_now};
@@ -78,7 +78,7 @@ async fn list_approvals(
 ) -> Result<Json<Value>, Problem> {
     let run = query.run.map(|run| run_id(&run)).transpose()?;
     let status = (!query.all).then_some(ApprovalStatus::Pending);
-    let records = state.engine.archive().approvals(&ApprovalFilter { run, status }).await?;
+    let records = state.engine.history().approvals(&ApprovalFilter { run, status }).await?;
     let listed: Vec<Approval> = records.into_iter().map(Approval::listed).collect();
     Ok(Json(json!({ "approvals": listed })))
 }
@@ -87,11 +87,7 @@ async fn show_approval(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
 ) -> Result<Json<Approval>, Problem> {
-    let record: Option<ApprovalRecord> =
-        state.engine.archive().approval(&ApprovalId::new(&*approval)).await?;
-    let record = record.ok_or_else(|| StoreError::unknown("approval", &approval))?;
-    let payload = state.engine.payloads().show(&record.payload).await?;
-    Ok(Json(Approval::with(record, payload)))
+    Ok(Json(state.engine.history().approval(&ApprovalId::new(&*approval)).await?))
 }
 
 async fn approve_one(

@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_api::{ApiKeyView, DrawnKey};
 use switchyard_core::Hash;
-use switchyard_store::StoreError;
 
 use super::control::NAME_BYTES_MAX;
 use crate::ServerState;
@@ -111,7 +110,6 @@ async fn revoke_key(
     if state.engine.keys().revoke(&operation, &id).await? {
         tracing::info!(key = id, "an API key was revoked");
     }
-    let read = state.engine.archive().api_key(&id).await;
-    let record = read.map_err(|error| Problem::from(error).after_the_change())?;
-    Ok(Json(record.ok_or_else(|| StoreError::unknown("api key", &id))?.into()))
+    let read = state.engine.keys().get(&id).await;
+    Ok(Json(read.map_err(|error| Problem::from(error).after_the_change())?.into()))
 }

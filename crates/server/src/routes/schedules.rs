@@ -168,7 +168,7 @@ fn backfilled() -> Value {
 }
 
 async fn list_schedules(State(state): State<ServerState>) -> Result<Json<Value>, Problem> {
-    let records = state.engine.archive().schedules().await?;
+    let records = state.engine.history().schedules().await?;
     let listed: Vec<ScheduleView> = records.into_iter().map(ScheduleView::listed).collect();
     Ok(Json(json!({ "schedules": listed })))
 }
@@ -199,7 +199,7 @@ async fn put_schedule(
         ),
         other => other.into(),
     })?;
-    Ok(Json(document(&state, &record).await.map_err(Problem::after_the_change)?))
+    Ok(Json(document(&state, record).await.map_err(Problem::after_the_change)?))
 }
 
 async fn show_schedule(
@@ -212,14 +212,14 @@ async fn show_schedule(
         let detail = format!("`upcoming` is {count}; it may be at most {UPCOMING_MAX}");
         return Err(Problem::bad_request("invalid_query", detail));
     }
-    let record = state.engine.schedule(&name).await?;
+    let record = state.engine.history().schedule(&name).await?;
     let timetable = timetable(&record)?;
     let first = timetable.next_after(state.engine.clock().now());
     let starts: Vec<String> = std::iter::successors(first, |tick| timetable.next_after(*tick))
         .take(count)
         .map(|tick| record.schedule.start_at(tick).to_string())
         .collect();
-    let mut shown = document(&state, &record).await?;
+    let mut shown = document(&state, record).await?;
     shown["upcoming"] = json!(starts);
     Ok(Json(shown))
 }
@@ -239,7 +239,7 @@ async fn pause_schedule(
     extract::Operation(operation): extract::Operation,
 ) -> Result<Json<Value>, Problem> {
     let record = state.engine.pause_schedule(&operation, &name, true).await?;
-    Ok(Json(document(&state, &record).await.map_err(Problem::after_the_change)?))
+    Ok(Json(document(&state, record).await.map_err(Problem::after_the_change)?))
 }
 
 async fn resume_schedule(
@@ -248,7 +248,7 @@ async fn resume_schedule(
     extract::Operation(operation): extract::Operation,
 ) -> Result<Json<Value>, Problem> {
     let record = state.engine.pause_schedule(&operation, &name, false).await?;
-    Ok(Json(document(&state, &record).await.map_err(Problem::after_the_change)?))
+    Ok(Json(document(&state, record).await.map_err(Problem::after_the_change)?))
 }
 
 async fn backfill_schedule(
@@ -277,8 +277,6 @@ fn timetable(record: &ScheduleRecord) -> Result<Timetable, Problem> {
     record.schedule.timetable().map_err(|bad| Problem::internal("damaged", &bad))
 }
 
-/// A schedule as clients see it: as they would put it, and where it stands.
-async fn document(state: &ServerState, record: &ScheduleRecord) -> Result<Value, Problem> {
-    let input = state.engine.payloads().show(&record.schedule.input).await?;
-    Ok(serde_json::to_value(ScheduleView::of(record.clone(), input))?)
+async fn document(state: &ServerState, record: ScheduleRecord) -> Result<Value, Problem> {
+    Ok(serde_json::to_value(state.engine.history().schedule_view(record).await?)?)
 }

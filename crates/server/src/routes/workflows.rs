@@ -8,9 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_lang::{Definition, Diagnostics, Program};
-use switchyard_store::{StoreError, WorkflowRecord};
+use switchyard_store::WorkflowRecord;
 
-use super::runs::named;
 use crate::ServerState;
 use crate::api::Api;
 use crate::extract::{Body, Operation, Params, Segments};
@@ -18,7 +17,7 @@ use crate::openapi;
 use crate::problem::Problem;
 
 /// How many versions of a workflow are listed: the newest.
-const VERSIONS_MAX: u32 = 100;
+const VERSIONS_MAX: usize = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -71,7 +70,7 @@ fn validated() -> Value {
 }
 
 async fn list_workflows(State(state): State<ServerState>) -> Result<Json<Value>, Problem> {
-    let records = state.engine.archive().workflows().await?;
+    let records = state.engine.history().workflows().await?;
     Ok(Json(json!({ "workflows": records })))
 }
 
@@ -89,16 +88,10 @@ async fn show_workflow(
     Segments(name): Segments<String>,
     Params(query): Params<ShowQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let archive = state.engine.archive();
-    let unknown = || StoreError::unknown("workflow", named(&name, query.version));
-    let newest = archive.workflow(&name, None).await?.ok_or_else(unknown)?;
-    let shown = archive.workflow(&name, query.version).await?.ok_or_else(unknown)?;
-    let mut versions = Vec::new();
-    for version in (1..=newest.version).rev().take(VERSIONS_MAX as usize) {
-        versions.extend(archive.workflow(&name, Some(version)).await?);
-    }
-    let text = archive.definition(shown.definition).await?;
-    let text = text.ok_or_else(|| StoreError::unknown("definition", shown.definition))?;
+    let history = state.engine.history();
+    let shown = history.workflow(&name, query.version).await?;
+    let versions = history.workflow_versions(&name, VERSIONS_MAX).await?;
+    let text = history.definition(shown.definition).await?;
     let mut document = serde_json::to_value(&shown)?;
     document["source"] = serde_json::from_str(&text)?;
     document["versions"] = serde_json::to_value(versions)?;

@@ -167,14 +167,14 @@ mod tests {
         }
         let lease = Some(std::time::Duration::from_secs(30));
         let want = Want { worker: "w".into(), queues: ["builtin".into()].into(), max: 1, lease };
-        let hot = store.engine().hot();
-        let mut held = hot.step(Vec::new(), &want).await.expect("claimed").1;
+        let engine = store.engine();
+        let mut held = engine.step(Vec::new(), &want).await.expect("claimed").1;
         if steps > 1 {
             // Nothing else is queued: what it claims next is what it releases.
-            hot.step(Vec::new(), &want).await.expect("claimed");
+            engine.step(Vec::new(), &want).await.expect("claimed");
         }
         let before = counts(&mut connection).await;
-        held = hot.step(held.iter().map(done).collect(), &want).await.expect("a step").1;
+        held = engine.step(held.iter().map(done).collect(), &want).await.expect("a step").1;
         let after = counts(&mut connection).await;
         assert_eq!(held.len(), 1);
         between(&before, &after)
