@@ -98,7 +98,9 @@ impl Host {
         if let Some(policy) = options.retention {
             duties.spawn(duties::retain_forever(engine.clone(), policy, RETAIN_EVERY, stop.clone()));
         }
-        let pool = options.worker.map(|worker| WorkerPool::start(engine.hot.clone(), self.services.clone(), &worker));
+        let pool = options
+            .worker
+            .map(|worker| WorkerPool::start(engine.hot.clone(), self.services.clone(), &worker));
         let trouble = pool.as_ref().map_or_else(|| watch::channel(None).1, WorkerPool::trouble);
         *self.at_work.lock() = Some(AtWork { pool, duties });
         trouble

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchyard_core::run::{Decision, NodeState, RunStatus};
-use switchyard_runtime::ids;
+use switchyard_runtime::{Principal, ids};
 use switchyard_store::{ApprovalFilter, ApprovalStatus};
 
-use crate::support::{RunViewExt, TestEngine};
+use crate::support::{RunViewExt, TestEngine, tester};
 
 #[tokio::test]
 async fn a_sleep_lasts_as_long_as_it_says_even_across_a_restart() {
@@ -42,14 +42,17 @@ async fn a_person_approves_with_a_comment() {
     assert_eq!(
         fixture
             .engine()
-            .decide(id, &ids::operation_id(), Decision::Approved, "boss", "go ahead")
+            .decide(&Principal::local("boss"), id, &ids::operation_id(), Decision::Approved, "go ahead")
             .await
             .unwrap(),
         run
     );
     assert_eq!(fixture.end(run).await.output(), json!("go ahead"));
-    let again =
-        fixture.engine().decide(id, &ids::operation_id(), Decision::Rejected, "boss", "").await.unwrap_err();
+    let again = fixture
+        .engine()
+        .decide(&Principal::local("boss"), id, &ids::operation_id(), Decision::Rejected, "")
+        .await
+        .unwrap_err();
     assert_eq!(again.to_string(), "the approval was decided already, or its run no longer waits for it");
 }
 
@@ -102,7 +105,7 @@ nodes:
             panic!("{:?}", state.node(each))
         };
         let next = children.specs.get(children.ended).unwrap().run;
-        fixture.engine().signal(next, &ids::operation_id(), "go", &json!(null)).await.unwrap();
+        fixture.engine().signal(&tester(), next, &ids::operation_id(), "go", &json!(null)).await.unwrap();
         fixture.end(next).await;
         fixture = fixture.reopen().await;
         fixture.embedded.work();

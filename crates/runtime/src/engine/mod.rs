@@ -42,7 +42,7 @@ pub use retain::Retained;
 pub use schedules::Pass;
 pub use submit::Submission;
 
-pub(crate) use mutate::mutate;
+pub(crate) use mutate::{mutate, request};
 
 /// The engine over one pair of stores.
 #[derive(Clone)]

@@ -34,12 +34,7 @@ impl History {
     }
 
     /// The events of a run after `after`, in order, at most `limit`.
-    pub async fn events_page(
-        &self,
-        run: RunId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<Event>, EngineError> {
+    pub async fn events_page(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>, EngineError> {
         Ok(self.archive.events(run, after, limit).await?)
     }
 }

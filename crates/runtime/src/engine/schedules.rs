@@ -13,6 +13,7 @@ use switchyard_core::{OperationId, RunId, Timestamp};
 use switchyard_store::{Mutation, ScheduleRecord, StoreError};
 
 use super::{Engine, EngineError, History, Submission};
+use crate::Principal;
 use crate::evaluate::prepare_input;
 
 /// What one look at the schedules came to.
@@ -47,10 +48,11 @@ impl Engine {
     /// Keeps a schedule; it starts at its next tick.
     pub async fn put_schedule(
         &self,
+        by: &Principal,
         operation: &OperationId,
         schedule: Schedule,
     ) -> Result<ScheduleRecord, EngineError> {
-        let request = self.asks(operation, "put_schedule", &schedule)?;
+        let request = self.asks(by, operation, "put_schedule", &schedule)?;
         let schedule = &schedule;
         let outcome = self.mutate(&request, || async move {
             read(schedule)?;
@@ -77,11 +79,12 @@ impl Engine {
     /// Ticks that pass while a schedule is paused are not made up for.
     pub async fn pause_schedule(
         &self,
+        by: &Principal,
         operation: &OperationId,
         name: &str,
         paused: bool,
     ) -> Result<ScheduleRecord, EngineError> {
-        let request = self.asks(operation, "pause_schedule", &(name, paused))?;
+        let request = self.asks(by, operation, "pause_schedule", &(name, paused))?;
         let outcome = self.mutate(&request, || async move {
             let record = self.history.schedule(name).await?;
             self.scheduling(Schedule { paused, ..record.schedule }).await
@@ -89,8 +92,13 @@ impl Engine {
         Ok(outcome.await?.schedule()?)
     }
 
-    pub async fn remove_schedule(&self, operation: &OperationId, name: &str) -> Result<(), EngineError> {
-        let request = self.asks(operation, "remove_schedule", &name)?;
+    pub async fn remove_schedule(
+        &self,
+        by: &Principal,
+        operation: &OperationId,
+        name: &str,
+    ) -> Result<(), EngineError> {
+        let request = self.asks(by, operation, "remove_schedule", &name)?;
         let remove = || async { Ok(Mutation::RemoveSchedule { name: name.to_owned() }) };
         match self.mutate(&request, remove).await?.changed()? {
             true => Ok(()),
@@ -101,15 +109,16 @@ impl Engine {
     /// Starts the ticks of a span of time, in the past or not, that were not started yet. At most [`TICKS_MAX`].
     pub async fn backfill(
         &self,
+        by: &Principal,
         operation: &OperationId,
         name: &str,
         from: Timestamp,
         until: Timestamp,
     ) -> Result<Backfilled, EngineError> {
-        let request = self.asks(operation, "backfill", &(name, from, until))?;
+        let request = self.asks(by, operation, "backfill", &(name, from, until))?;
         // A tick is started once, so all of this may be done again; the note is what the first time came to.
         let outcome = self.mutate(&request, || async move {
-            let backfilled = self.start_ticks(name, from, until).await?;
+            let backfilled = self.start_ticks(by, name, from, until).await?;
             let note = serde_json::to_value(backfilled);
             Ok(Mutation::Note(note.map_err(|error| StoreError::Corrupt(error.to_string()))?))
         });
@@ -119,6 +128,7 @@ impl Engine {
 
     async fn start_ticks(
         &self,
+        by: &Principal,
         name: &str,
         from: Timestamp,
         until: Timestamp,
@@ -127,7 +137,7 @@ impl Engine {
         let timetable = read(&schedule)?;
         let mut runs = Vec::new();
         for tick in timetable.between(from, until) {
-            let acceptance = self.start_tick(&schedule, tick).await?;
+            let acceptance = self.start_tick(by, &schedule, tick).await?;
             let started = matches!(acceptance, Acceptance::New(_));
             runs.push(TickRun { tick, run_id: acceptance.run(), started });
         }
@@ -164,7 +174,7 @@ impl Engine {
                 tracing::info!(schedule = %schedule.name, %tick, "left out: the run before is still under way");
                 continue;
             }
-            let started = self.start_tick(&schedule, *tick).await?;
+            let started = self.start_tick(&Principal::switchyard(), &schedule, *tick).await?;
             if let Acceptance::New(_) = started {
                 self.observe.metrics().schedule_started();
             }
@@ -185,7 +195,12 @@ impl Engine {
         }
     }
 
-    async fn start_tick(&self, schedule: &Schedule, tick: Timestamp) -> Result<Acceptance, EngineError> {
+    async fn start_tick(
+        &self,
+        by: &Principal,
+        schedule: &Schedule,
+        tick: Timestamp,
+    ) -> Result<Acceptance, EngineError> {
         let (program, version) = self.scheduled_workflow(schedule).await?;
         let concurrency = (schedule.overlap == Overlap::Queue)
             .then(|| Concurrency { key: format!("schedule/{}", schedule.name).into(), limit: 1 });
@@ -195,7 +210,7 @@ impl Engine {
             concurrency,
             ..Submission::new(program, self.payloads.load(&schedule.input).await?)
         };
-        match self.submit(submission).await {
+        match self.submit(by, submission).await {
             // The tick was started before, with an older version of the workflow or of the schedule.
             Err(EngineError::Refused(Refusal::KeyReused { run, .. })) => Ok(Acceptance::Existing(run)),
             other => other,

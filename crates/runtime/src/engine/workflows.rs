@@ -7,6 +7,7 @@ use switchyard_lang::Program;
 use switchyard_store::{Mutation, StoreError, WorkflowRecord};
 
 use super::{Engine, EngineError, History};
+use crate::Principal;
 
 impl History {
     /// The newest version of every workflow, by name.
@@ -45,10 +46,11 @@ impl Engine {
     /// Keeps a program under its name: a new version, unless the newest is the same already.
     pub async fn register_workflow(
         &self,
+        by: &Principal,
         operation: &OperationId,
         program: &Arc<Program>,
     ) -> Result<WorkflowRecord, EngineError> {
-        let request = self.asks(operation, "register_workflow", &(&program.ir.name, program.hash))?;
+        let request = self.asks(by, operation, "register_workflow", &(&program.ir.name, program.hash))?;
         let outcome = self.mutate(&request, || async move {
             self.catalog.add(program.clone()).await?;
             let name = program.ir.name.to_string();

@@ -1,19 +1,19 @@
 //! `/v1/approvals`: what waits for a person.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_api::Approval;
 use switchyard_core::run::Decision;
 use switchyard_core::{ApprovalId, OperationId};
+use switchyard_runtime::Principal;
 use switchyard_store::{ApprovalFilter, ApprovalStatus};
 
 use super::control::{REASON_BYTES_MAX, author};
 use super::runs::{run_id, run_now};
 use crate::ServerState;
-use crate::access::Caller;
 use crate::api::Api;
 use crate::extract::{Operation, OptionalBody, Params, Segments, short};
 use crate::openapi;
@@ -94,7 +94,7 @@ async fn approve_one(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
     Operation(operation): Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<DecideBody>,
 ) -> Result<Json<Value>, Problem> {
     decide(&state, &approval, &operation, &caller, &body, Decision::Approved).await
@@ -104,7 +104,7 @@ async fn reject_one(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
     Operation(operation): Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<DecideBody>,
 ) -> Result<Json<Value>, Problem> {
     decide(&state, &approval, &operation, &caller, &body, Decision::Rejected).await
@@ -114,12 +114,12 @@ async fn decide(
     state: &ServerState,
     approval: &str,
     operation: &OperationId,
-    caller: &Caller,
+    caller: &Principal,
     body: &DecideBody,
     decision: Decision,
 ) -> Result<Json<Value>, Problem> {
     let comment = short("comment", &body.comment, REASON_BYTES_MAX)?;
     let by = author(body.by.as_ref(), caller)?;
-    let run = state.engine.decide(&ApprovalId::new(approval), operation, decision, by, comment).await?;
+    let run = state.engine.decide(&by, &ApprovalId::new(approval), operation, decision, comment).await?;
     run_now(state, run).await
 }

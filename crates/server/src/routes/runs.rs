@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use switchyard_core::run::{Concurrency, RunStatus};
 use switchyard_core::{OperationId, RunId, TraceLink};
 use switchyard_lang::{Definition, Program};
 use switchyard_observe::trace::incoming;
-use switchyard_runtime::{EngineError, Submission};
+use switchyard_runtime::{EngineError, Principal, Submission};
 use switchyard_store::{RunFilter, StoreError};
 
 use crate::ServerState;
@@ -145,6 +145,7 @@ async fn submit_run(
     State(state): State<ServerState>,
     headers: HeaderMap,
     IdempotencyKey(header): IdempotencyKey,
+    Extension(caller): Extension<Principal>,
     Body(body): Body<SubmitBody>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let key = one_key(header, body.idempotency_key.clone())?;
@@ -160,7 +161,7 @@ async fn submit_run(
     };
     // Only a concurrency key can make a run wait: all others are known to run without looking.
     let may_queue = submission.concurrency.is_some() || submission.program.definition.concurrency.is_some();
-    Ok(match state.engine.submit(submission).await? {
+    Ok(match state.engine.submit(&caller, submission).await? {
         Acceptance::New(run) if !may_queue => {
             (StatusCode::ACCEPTED, Json(json!({ "run_id": run, "status": RunStatus::Running })))
         }

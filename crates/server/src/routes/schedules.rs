@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_api::{Backfilled, ScheduleView};
 use switchyard_core::Timestamp;
 use switchyard_core::schedule::{CatchUp, Overlap, Schedule, Timetable};
-use switchyard_runtime::EngineError;
+use switchyard_runtime::{EngineError, Principal};
 use switchyard_store::ScheduleRecord;
 
 use crate::ServerState;
@@ -177,6 +177,7 @@ async fn put_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
     Body(body): Body<ScheduleBody>,
 ) -> Result<Json<Value>, Problem> {
     short("cron", &body.cron, TEXT_BYTES_MAX)?;
@@ -193,12 +194,15 @@ async fn put_schedule(
         catch_up: body.catch_up,
         paused: body.paused,
     };
-    let record = state.engine.put_schedule(&operation, schedule).await.map_err(|error| match error {
+    let record =
+        state.engine.put_schedule(&caller, &operation, schedule).await.map_err(|error| {
+            match error {
         EngineError::BadRequest(why) => Problem::unprocessable("invalid_schedule", why).hint(
             "`cron` has five fields, such as `30 9 * * 1-5`; `time_zone` is a name such as `Europe/Berlin`",
         ),
         other => other.into(),
-    })?;
+    }
+        })?;
     Ok(Json(document(&state, record).await.map_err(Problem::after_the_change)?))
 }
 
@@ -228,8 +232,9 @@ async fn remove_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
 ) -> Result<StatusCode, Problem> {
-    state.engine.remove_schedule(&operation, &name).await?;
+    state.engine.remove_schedule(&caller, &operation, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -237,8 +242,9 @@ async fn pause_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
 ) -> Result<Json<Value>, Problem> {
-    let record = state.engine.pause_schedule(&operation, &name, true).await?;
+    let record = state.engine.pause_schedule(&caller, &operation, &name, true).await?;
     Ok(Json(document(&state, record).await.map_err(Problem::after_the_change)?))
 }
 
@@ -246,8 +252,9 @@ async fn resume_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
 ) -> Result<Json<Value>, Problem> {
-    let record = state.engine.pause_schedule(&operation, &name, false).await?;
+    let record = state.engine.pause_schedule(&caller, &operation, &name, false).await?;
     Ok(Json(document(&state, record).await.map_err(Problem::after_the_change)?))
 }
 
@@ -255,13 +262,14 @@ async fn backfill_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
     Body(body): Body<BackfillBody>,
 ) -> Result<Json<Backfilled>, Problem> {
     let (from, until) = (moment("from", &body.from)?, moment("until", &body.until)?);
     if until < from {
         return Err(Problem::unprocessable("invalid_body", "`until` is before `from`"));
     }
-    Ok(Json(state.engine.backfill(&operation, &name, from, until).await?))
+    Ok(Json(state.engine.backfill(&caller, &operation, &name, from, until).await?))
 }
 
 fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_lang::{Definition, Diagnostics, Program};
+use switchyard_runtime::Principal;
 use switchyard_store::WorkflowRecord;
 
 use crate::ServerState;
@@ -77,10 +78,11 @@ async fn list_workflows(State(state): State<ServerState>) -> Result<Json<Value>,
 async fn register_workflow(
     State(state): State<ServerState>,
     Operation(operation): Operation,
+    Extension(caller): Extension<Principal>,
     Body(definition): Body<Value>,
 ) -> Result<Json<WorkflowRecord>, Problem> {
     let program = Arc::new(Program::compile_value(&definition)?);
-    Ok(Json(state.engine.register_workflow(&operation, &program).await?))
+    Ok(Json(state.engine.register_workflow(&caller, &operation, &program).await?))
 }
 
 async fn show_workflow(
