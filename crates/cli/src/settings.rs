@@ -4,6 +4,7 @@
 use std::io::IsTerminal;
 use std::ops::Deref;
 
+use switchyard_runtime::Principal;
 use switchyard_runtime::kinds::{Commands, Egress, NodeSettings};
 use switchyard_settings::{Environment, Given, Loaded, Refused, Sources};
 use switchyard_store::Retention;
@@ -106,4 +107,9 @@ impl From<Refused> for Failure {
 /// Who types, for histories.
 pub(crate) fn user() -> String {
     switchyard_settings::user().unwrap_or("cli".to_owned())
+}
+
+/// The same for the engine of a data folder.
+pub(crate) fn principal() -> Principal {
+    Principal::local(user())
 }

@@ -134,7 +134,7 @@ async fn check(folder: &Path, runs: &[(RunId, RunStatus)]) -> usize {
     }
     let everything =
         switchyard_store::RunFilter { include_children: true, limit: 10_000, ..Default::default() };
-    let records = history.archive().runs(&everything).await.unwrap().items;
+    let records = history.runs(&everything).await.unwrap().items;
     let mut violations = Violations::default();
     for record in &records {
         let run = check_run(&history, record.run_id, &executions, &mut violations).await.unwrap();

@@ -129,8 +129,13 @@ impl Distributed {
         further.spawn(self.hot.clone().ship_forever(stop.clone()));
         further.spawn(self.hot.clone().tidy_forever(stop.clone()));
         further.spawn(duties::recover_forever(self.engine().clone(), RECOVER_EVERY, stop.clone()));
-        let (hot, services) = (self.engine().hot().clone(), self.services().clone());
-        further.spawn(duties::move_signals(self.hot.clone(), hot, services, self.plain, stop.clone()));
+        further.spawn(duties::move_signals(
+            self.hot.clone(),
+            self.hot.clone(),
+            self.services().clone(),
+            self.plain,
+            stop.clone(),
+        ));
         let take_back =
             duties::take_back_forever(self.hot.clone(), self.plain, TAKE_BACK_EVERY, stop.clone());
         further.spawn(take_back);

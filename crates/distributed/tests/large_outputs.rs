@@ -12,7 +12,7 @@ use switchyard_lang::Program;
 use switchyard_observe::Observe;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::NodeSettings;
-use switchyard_runtime::{Handlers, Submission, WorkerSettings};
+use switchyard_runtime::{Handlers, Principal, Submission, WorkerSettings};
 use switchyard_store_redis::{CleanupPolicy, MonitorSettings, RedisSettings};
 use switchyard_test_servers::{postgres, redis};
 
@@ -60,7 +60,12 @@ async fn a_long_list_may_have_large_outputs() {
     let program = Program::compile_value(&json!({ "name": "large", "nodes": { "each": each } })).unwrap();
     let process = open(handlers).await;
     process.work();
-    let run = process.engine().submit(Submission::new(Arc::new(program), json!({}))).await.unwrap().run();
+    let run = process
+        .engine()
+        .submit(&Principal::local("tester"), Submission::new(Arc::new(program), json!({})))
+        .await
+        .unwrap()
+        .run();
     process.engine().wait_for_end(run).await.unwrap();
     let history = process.engine().history();
     let view = history.view(&history.state(run, None).await.unwrap()).await.unwrap();

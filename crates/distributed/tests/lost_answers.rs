@@ -9,7 +9,7 @@ use switchyard_core::OperationId;
 use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::Refusal;
 use switchyard_lang::Program;
-use switchyard_runtime::{Engine, EngineError, Submission, ids};
+use switchyard_runtime::{Engine, EngineError, Principal, Submission, ids};
 use switchyard_store::{Archive, RunFilter, SystemClock};
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::proxy::Proxy;
@@ -54,6 +54,10 @@ impl Scene {
     }
 }
 
+fn tester() -> Principal {
+    Principal::local("tester")
+}
+
 fn program(name: &str) -> Arc<Program> {
     let definition =
         json!({ "name": name, "nodes": { "greet": { "type": "transform", "value": "${{ input }}" } } });
@@ -71,12 +75,12 @@ async fn a_submission_is_asked_for_again_until_it_is_known_and_is_one_run() {
         let before = scene.runs().await;
         scene.proxy.lose_answer(COMMIT, COMMIT, 20);
         let submitted = Submission { idempotency_key: key, ..submission(json!(1)) };
-        let acceptance = scene.engine.submit(submitted.clone()).await.unwrap();
+        let acceptance = scene.engine.submit(&tester(), submitted.clone()).await.unwrap();
         assert!(scene.proxy.has_lost_it());
         assert_eq!(scene.runs().await, before + 1);
         assert!(scene.archive.run(acceptance.run()).await.unwrap().is_some());
         if submitted.idempotency_key.is_some() {
-            let again = scene.engine.submit(submitted).await.unwrap();
+            let again = scene.engine.submit(&tester(), submitted).await.unwrap();
             assert_eq!(again, Acceptance::Existing(acceptance.run()));
         }
     }
@@ -86,15 +90,15 @@ async fn a_submission_is_asked_for_again_until_it_is_known_and_is_one_run() {
 async fn a_submission_whose_outcome_stays_unknown_is_named_and_can_be_repeated() {
     let scene = Scene::new().await;
     scene.proxy.lose_answer(COMMIT, COMMIT, u32::MAX);
-    let unknown = scene.engine.submit(submission(json!(1))).await.unwrap_err();
+    let unknown = scene.engine.submit(&tester(), submission(json!(1))).await.unwrap_err();
     let EngineError::OutcomeUnknown { operation, .. } = unknown else { panic!("{unknown}") };
     scene.proxy.reopen();
     let repeated =
         |input| Submission { idempotency_key: Some(operation.as_str().to_owned()), ..submission(input) };
-    let acceptance = scene.engine.submit(repeated(json!(1))).await.unwrap();
+    let acceptance = scene.engine.submit(&tester(), repeated(json!(1))).await.unwrap();
     assert!(matches!(acceptance, Acceptance::Existing(_)), "{acceptance:?}");
     assert_eq!(scene.runs().await, 1);
-    let other = scene.engine.submit(repeated(json!(2))).await.unwrap_err();
+    let other = scene.engine.submit(&tester(), repeated(json!(2))).await.unwrap_err();
     assert!(matches!(&other, EngineError::Refused(Refusal::KeyReused { .. })), "{other}");
 }
 
@@ -105,8 +109,8 @@ async fn a_submission_that_was_not_made_is_made_by_its_repetition() {
     let run = ids::run_id(scene.engine.clock().now(), 0);
     let key = ids::submission_id(run).unwrap();
     let repeated = Submission { idempotency_key: Some(key.as_str().into()), ..submission(json!(1)) };
-    assert_eq!(scene.engine.submit(repeated.clone()).await.unwrap(), Acceptance::New(run));
-    assert_eq!(scene.engine.submit(repeated).await.unwrap(), Acceptance::Existing(run));
+    assert_eq!(scene.engine.submit(&tester(), repeated.clone()).await.unwrap(), Acceptance::New(run));
+    assert_eq!(scene.engine.submit(&tester(), repeated).await.unwrap(), Acceptance::Existing(run));
     assert_eq!(scene.runs().await, 1);
 }
 
@@ -115,16 +119,19 @@ async fn a_change_that_belongs_to_no_run_is_made_once() {
     let scene = Scene::new().await;
     let id = |n| OperationId::drawn(n);
     scene.proxy.lose_answer(COMMIT, COMMIT, 3);
-    let record = scene.engine.register_workflow(&id(1), &program("hello")).await.unwrap();
+    let record = scene.engine.register_workflow(&tester(), &id(1), &program("hello")).await.unwrap();
     assert!(scene.proxy.has_lost_it());
     assert_eq!(record.version, 1);
     let schedule = serde_json::from_value(json!({
         "name": "nightly", "workflow": "hello", "input": {"json": 1}, "cron": "0 1 * * *", "time_zone": "UTC",
     }));
-    scene.engine.put_schedule(&id(2), schedule.unwrap()).await.unwrap();
+    scene.engine.put_schedule(&tester(), &id(2), schedule.unwrap()).await.unwrap();
     scene.proxy.lose_answer(COMMIT, COMMIT, 3);
-    scene.engine.remove_schedule(&id(3), "nightly").await.unwrap();
+    scene.engine.remove_schedule(&tester(), &id(3), "nightly").await.unwrap();
     assert!(scene.proxy.has_lost_it());
-    scene.engine.remove_schedule(&id(3), "nightly").await.unwrap();
-    assert!(scene.engine.remove_schedule(&id(4), "nightly").await.is_err(), "there is none any more");
+    scene.engine.remove_schedule(&tester(), &id(3), "nightly").await.unwrap();
+    assert!(
+        scene.engine.remove_schedule(&tester(), &id(4), "nightly").await.is_err(),
+        "there is none any more"
+    );
 }

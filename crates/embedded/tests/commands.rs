@@ -14,7 +14,7 @@ use switchyard_core::run::RunStatus;
 use switchyard_embedded::{Embedded, Options};
 use switchyard_lang::Program;
 use switchyard_runtime::kinds::{Commands, NodeSettings};
-use switchyard_runtime::{Submission, ids};
+use switchyard_runtime::{Principal, Submission, ids};
 use tokio::sync::oneshot;
 
 /// Longer than anything here takes, and shorter than what the programs would sleep: a test that gets stuck says so.
@@ -67,7 +67,12 @@ async fn start(fixture: &Embedded, fifo: &Path, wipe: &str, ending: Ending) -> R
     let env = json!({ "FIFO": fifo, "WIPE": wipe, "THEN": then });
     let node = json!({ "type": "command", "command": ["sh", "-c", SCRIPT], "env": env, "timeout": timeout });
     let program = Program::compile_value(&json!({ "name": "leave", "nodes": { "leave": node } })).unwrap();
-    fixture.engine().submit(Submission::new(Arc::new(program), json!({}))).await.unwrap().run()
+    fixture
+        .engine()
+        .submit(&Principal::local("tester"), Submission::new(Arc::new(program), json!({})))
+        .await
+        .unwrap()
+        .run()
 }
 
 async fn nothing_is_left(commands: Commands, wipe: &str, ending: Ending) {
@@ -80,7 +85,11 @@ async fn nothing_is_left(commands: Commands, wipe: &str, ending: Ending) {
     let run = start(&fixture, &fifo, wipe, ending).await;
     if ending == Ending::Cancel {
         assert_eq!(grandchild.started.await.unwrap(), "started\n", "{what}");
-        fixture.engine().cancel(run, &ids::operation_id(), "ada", "enough", false, false).await.unwrap();
+        fixture
+            .engine()
+            .cancel(&Principal::local("ada"), run, &ids::operation_id(), "enough", false, false)
+            .await
+            .unwrap();
     }
     let ended = tokio::time::timeout(PATIENCE, fixture.engine().wait_for_end(run)).await;
     ended.unwrap_or_else(|_| panic!("the run does not end: {what}")).unwrap();

@@ -59,7 +59,7 @@ impl Host {
             nodes,
             handlers,
             engine.catalog().clone(),
-            engine.archive().clone(),
+            engine.archive.clone(),
             engine.payloads().clone(),
             engine.clock().clone(),
         )
@@ -85,12 +85,11 @@ impl Host {
     /// Starts the duties, and a worker if one is wanted. Tells what keeps the store from answering the worker, as long
     /// as something does.
     pub fn work(&self, options: HostOptions) -> watch::Receiver<Option<String>> {
-        let (hot, clock) = (self.engine.hot().clone(), self.engine.clock().clone());
         let (engine, stop) = (&self.engine, &self.stop);
         let mut duties = options.further;
-        duties.spawn(duties::keep_time(hot.clone(), clock.clone(), stop.clone()));
+        duties.spawn(duties::keep_time(engine.clone(), stop.clone()));
         duties.spawn(duties::keep_schedules(engine.clone(), stop.clone()));
-        duties.spawn(duties::reclaim_forever(hot.clone(), clock, RECLAIM_EVERY, stop.clone()));
+        duties.spawn(duties::reclaim_forever(engine.clone(), RECLAIM_EVERY, stop.clone()));
         duties.spawn(duties::forget_operations_forever(
             engine.clone(),
             FORGET_OPERATIONS_EVERY,
@@ -99,7 +98,9 @@ impl Host {
         if let Some(policy) = options.retention {
             duties.spawn(duties::retain_forever(engine.clone(), policy, RETAIN_EVERY, stop.clone()));
         }
-        let pool = options.worker.map(|worker| WorkerPool::start(hot, self.services.clone(), &worker));
+        let pool = options
+            .worker
+            .map(|worker| WorkerPool::start(engine.hot.clone(), self.services.clone(), &worker));
         let trouble = pool.as_ref().map_or_else(|| watch::channel(None).1, WorkerPool::trouble);
         *self.at_work.lock() = Some(AtWork { pool, duties });
         trouble

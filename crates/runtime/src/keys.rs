@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde::Serialize;
 use switchyard_api::{DrawnKey, KeyText};
 use switchyard_core::{Hash, OperationId};
-use switchyard_store::{ApiKeyRecord, Archive, Clock, Mutation, OperationRequest, StoreError};
+use switchyard_store::{ApiKeyRecord, Archive, Clock, Mutation, StoreError};
 use tokio::time::Instant;
 
-use crate::EngineError;
-use crate::engine::mutate;
+use crate::engine::{mutate, request};
+use crate::{EngineError, Principal};
 
 /// What is remembered of a key is looked up again after this time: another process may have revoked it.
 const REMEMBERED_FOR: Duration = Duration::from_secs(1);
@@ -94,11 +93,12 @@ impl ApiKeys {
     /// repetition with the same operation id answers the key that was made the first time.
     pub async fn create(
         &self,
+        by: &Principal,
         operation: &OperationId,
         name: &str,
         drawn: Option<DrawnKey>,
     ) -> Result<NewApiKey, EngineError> {
-        let request = self.asks(operation, "create_key", &(name, &drawn))?;
+        let request = request(by, operation, "create_key", &(name, &drawn), self.clock.now())?;
         let (text, drawn) = match drawn {
             Some(drawn) => (None, drawn),
             None => {
@@ -120,21 +120,11 @@ impl ApiKeys {
         if made == record.id && text.is_some() {
             return Ok(NewApiKey { record, text });
         }
-        let kept = self.archive.api_key(&made).await?.ok_or_else(|| StoreError::unknown("api key", &made))?;
+        let kept = self.get(&made).await?;
         if made == drawn.id && kept.digest != drawn.digest {
             return Err(EngineError::BadRequest(format!("there is another key with the id `{made}`")));
         }
         Ok(NewApiKey { record: kept, text: None })
-    }
-
-    fn asks(
-        &self,
-        operation: &OperationId,
-        kind: &str,
-        asked: &impl Serialize,
-    ) -> Result<OperationRequest, EngineError> {
-        let request = OperationRequest::new(operation.clone(), kind, asked, self.clock.now());
-        Ok(request.map_err(|error| StoreError::Corrupt(error.to_string()))?)
     }
 
     /// Every key that was ever made, oldest first.
@@ -142,9 +132,20 @@ impl ApiKeys {
         self.archive.api_keys().await
     }
 
+    /// A key that was ever made.
+    pub async fn get(&self, id: &str) -> Result<ApiKeyRecord, EngineError> {
+        let record = self.archive.api_key(id).await?;
+        Ok(record.ok_or_else(|| StoreError::unknown("api key", id))?)
+    }
+
     /// Revokes the key. Whether it was valid until now; an error if there is no such key.
-    pub async fn revoke(&self, operation: &OperationId, id: &str) -> Result<bool, EngineError> {
-        let request = self.asks(operation, "revoke_key", &id)?;
+    pub async fn revoke(
+        &self,
+        by: &Principal,
+        operation: &OperationId,
+        id: &str,
+    ) -> Result<bool, EngineError> {
+        let request = request(by, operation, "revoke_key", &id, self.clock.now())?;
         let revoke = || async { Ok(Mutation::RevokeApiKey { id: id.to_owned(), at: self.clock.now() }) };
         let revoked = mutate(&*self.archive, &request, revoke).await?.changed()?;
         self.seen.lock().keys.remove(id);

@@ -22,17 +22,19 @@ pub mod ids;
 pub mod keys;
 pub mod kinds;
 pub mod payloads;
+mod principal;
 pub mod worker;
 
 pub use attempt::AttemptError;
 pub use catalog::Catalog;
 pub use engine::{
-    Audit, Engine, EngineError, Follow, Fork, Forked, History, Pass, PatchRequest, PurgeRequest, Recovered,
-    Retained, Submission,
+    Audit, Engine, EngineError, Follow, Fork, Forked, History, NotReady, Pass, PatchRequest, PurgeRequest,
+    Recovered, Retained, Submission,
 };
 pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};
 pub use host::{Host, HostOptions};
 pub use keys::{ApiKeys, NewApiKey};
 pub use payloads::Payloads;
+pub use principal::Principal;
 pub use switchyard_api::{NodeView, PatchReport, PatchView, RunView};
 pub use worker::{Busy, WorkerPool, WorkerSettings};

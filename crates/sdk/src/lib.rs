@@ -142,5 +142,5 @@ pub use switchyard_core::error::RunError;
 pub use switchyard_core::run::{NodeState, RunStatus};
 pub use switchyard_core::{ApprovalId, RunId, Timestamp};
 pub use switchyard_lang::Program;
-pub use switchyard_runtime::{Engine, EngineError, NodeView, Recovered, RunView};
+pub use switchyard_runtime::{Engine, EngineError, NodeView, Principal, Recovered, RunView};
 pub use switchyard_store::WorkflowRecord;

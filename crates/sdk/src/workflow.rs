@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use switchyard_lang::Program;
-use switchyard_runtime::{Engine, EngineError};
-use switchyard_store::StoreError;
+use switchyard_runtime::Engine;
 
 use crate::Error;
 
@@ -79,20 +78,12 @@ impl Workflow {
                 let program = Program::compile_text("workflow", text.as_bytes()).map_err(Error::Workflow)?;
                 Ok(Resolved { program: Arc::new(program), version: None })
             }
-            Source::Named { name, version } => find(engine, &name, version).await,
+            Source::Named { name, version } => {
+                let (program, version) = engine.registered_program(&name, version).await?;
+                Ok(Resolved { program, version: Some(version) })
+            }
         }
     }
-}
-
-async fn find(engine: &Engine, name: &str, version: Option<u32>) -> Result<Resolved, Error> {
-    let record = engine.archive().workflow(name, version).await?;
-    let record = record.ok_or_else(|| StoreError::unknown("workflow", shown(name, version)))?;
-    let program = engine.catalog().get(record.definition).await.map_err(EngineError::from)?;
-    Ok(Resolved { program, version: Some(record.version) })
-}
-
-fn shown(name: &str, version: Option<u32>) -> String {
-    version.map_or_else(|| name.to_owned(), |version| format!("{name} version {version}"))
 }
 
 impl From<&str> for Workflow {

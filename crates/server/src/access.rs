@@ -1,12 +1,11 @@
 //! Authentication: API keys, or every program on this machine as long as there are no keys.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, MatchedPath, Request};
-use axum::http::request::Parts;
+use axum::extract::{MatchedPath, Request};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use switchyard_runtime::Principal;
 
 use crate::ServerState;
 use crate::cors;
@@ -31,22 +30,8 @@ pub(crate) const PUBLIC: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
 /// that is written into logs on the way.
 const PROTOCOL_PREFIX: &str = "bearer.";
 
-/// Who asks, for histories: the name of the key.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller(pub(crate) Arc<str>);
-
-/// Who asks a server that wants no keys.
-const ANONYMOUS: &str = "api";
-
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self(ANONYMOUS.into())))
-    }
-}
-
-/// Lets a request in, or says why not. A client that has a key may call the server by any name.
+/// Lets a request in, or says why not. Routes take who asks as `Extension<Principal>`. A client that has a key may call
+/// the server by any name.
 pub(crate) async fn enter(state: &ServerState, request: &mut Request) -> Result<(), Problem> {
     named_once(request.headers())?;
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
@@ -60,11 +45,13 @@ pub(crate) async fn enter(state: &ServerState, request: &mut Request) -> Result<
         Access::UntilKeysExist => keys.any().await?,
     };
     if !wanted {
-        return from_this_machine(state, request);
+        from_this_machine(state, request)?;
+        request.extensions_mut().insert(Principal::anonymous());
+        return Ok(());
     }
     let given = key_of(request.headers()).ok_or_else(no_key)?;
     let key = keys.check(given).await?.ok_or_else(wrong_key)?;
-    request.extensions_mut().insert(Caller(key.name.as_str().into()));
+    request.extensions_mut().insert(Principal::of_key(&key));
     Ok(())
 }
 

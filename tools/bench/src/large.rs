@@ -21,8 +21,8 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
             let run = store.submit(&program).await?;
             store.engine().wait_for_end(run).await?;
             let seconds = begun.elapsed().as_secs_f64();
-            let status = store.engine().archive().run(run).await?.map(|record| record.status);
-            anyhow::ensure!(status == Some(RunStatus::Succeeded), "the {name} of {size} ended as {status:?}");
+            let status = store.engine().history().run(run).await?.status;
+            anyhow::ensure!(status == RunStatus::Succeeded, "the {name} of {size} ended as {status}");
             figures = figures.with(&format!("{name}_{size:06}_s"), seconds);
             if let Some(slowest) = slowest(store.in_redis()).await? {
                 figures = figures.with(&format!("{name}_{size:06}_slowest_call_ms"), slowest);

@@ -26,7 +26,7 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     let begun = Instant::now();
     store.work();
     let mut look = tokio::time::interval(LOOK_EVERY);
-    while store.engine().hot().size().await?.runs > 0 {
+    while store.engine().size().await?.runs > 0 {
         look.tick().await;
     }
     let drained = begun.elapsed().as_secs_f64();

@@ -11,7 +11,7 @@ use switchyard_core::run::RunStatus;
 use switchyard_distributed::Distributed;
 use switchyard_embedded::{Embedded, Options};
 use switchyard_lang::Program;
-use switchyard_runtime::{Engine, Handlers, Submission};
+use switchyard_runtime::{Engine, Handlers, Principal, Submission};
 
 use crate::redis::RedisPrefix;
 use crate::{Args, Store};
@@ -94,7 +94,7 @@ impl BenchStore {
             limit: runs + 1,
             ..Default::default()
         };
-        let succeeded = self.engine().archive().runs(&filter).await?.items.len();
+        let succeeded = self.engine().history().runs(&filter).await?.items.len();
         if succeeded != runs {
             bail!("{succeeded} of {runs} runs succeeded");
         }
@@ -115,7 +115,7 @@ impl BenchStore {
 }
 
 async fn submit(engine: &Engine, program: &Arc<Program>) -> anyhow::Result<RunId> {
-    Ok(engine.submit(Submission::new(program.clone(), Value::Null)).await?.run())
+    Ok(engine.submit(&Principal::local("bench"), Submission::new(program.clone(), Value::Null)).await?.run())
 }
 
 /// A new folder for each round, on the disk that is to be measured.

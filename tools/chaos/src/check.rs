@@ -57,7 +57,7 @@ async fn records(history: &History) -> anyhow::Result<Vec<RunRecord>> {
     let mut filter = RunFilter { include_children: true, limit: 1_000, ..RunFilter::default() };
     let mut records = Vec::new();
     loop {
-        let page = history.archive().runs(&filter).await?;
+        let page = history.runs(&filter).await?;
         records.extend(page.items);
         match page.next {
             Some(next) => filter.before = Some(next),

@@ -256,7 +256,7 @@ impl Deployment {
         let mut before = Vec::new();
         let mut by = Instant::now() + settle_timeout;
         loop {
-            let unfinished = history.archive().unfinished().await.context("the archive cannot be read")?;
+            let unfinished = history.unfinished().await.context("the archive cannot be read")?;
             if unfinished.is_empty() {
                 return Ok(());
             }

@@ -127,7 +127,7 @@ async fn examine(settings: &Settings, deep: bool) -> Result<Vec<Check>, Failure>
 async fn belongs(admin: &RedisAdmin, settings: &Settings) -> Option<Check> {
     let mark = match stores::postgres(settings).ok()? {
         Some(target) => PostgresArchive::open(target).await.ok()?.mark().await.ok()?,
-        None => switchyard_embedded::peek(&settings.data).ok()?.archive().mark().await.ok()?,
+        None => switchyard_embedded::peek(&settings.data).ok()?.mark().await.ok()?,
     };
     Some(admin.examine_archive(&mark).await)
 }

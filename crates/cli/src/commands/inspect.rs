@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use switchyard_core::RunId;
 use switchyard_core::run::{NodeRun, Run, Waiting};
-use switchyard_runtime::{EngineError, History};
+use switchyard_runtime::History;
 use switchyard_store_redis::InspectedKey;
 
 use crate::errors::Failure;
@@ -72,7 +72,7 @@ fn fields(value: &Map<String, Value>) -> Result<(), Failure> {
 /// Memory holds what the history folds to, and nothing else.
 async fn in_folder(args: &Args, history: &History) -> Result<(), Failure> {
     let run = history.state(args.run, None).await?;
-    let record = history.archive().run(args.run).await.map_err(EngineError::from)?;
+    let record = history.run(args.run).await?;
     let (state, record) = (state(&run), serde_json::to_value(record)?);
     if args.json {
         return Ok(output::json(&json!({ "run_id": args.run, "state": state, "record": record }))?);

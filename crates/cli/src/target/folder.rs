@@ -17,16 +17,14 @@ use switchyard_core::{ApprovalId, OperationId, PatchId, Payload, RunId, Timestam
 use switchyard_embedded::Embedded;
 use switchyard_lang::Program;
 use switchyard_runtime::{
-    ApiKeys, Engine, EngineError, History, PatchRequest, PurgeRequest, Submission, ids,
+    ApiKeys, Engine, EngineError, History, PatchRequest, Principal, PurgeRequest, Submission, ids,
 };
-use switchyard_store::{
-    ApprovalFilter, ApprovalStatus, Clock, RunFilter, ScheduleRecord, StoreError, SystemClock,
-};
+use switchyard_store::{ApprovalFilter, ApprovalStatus, Clock, RunFilter, StoreError, SystemClock};
 use tokio::sync::watch;
 
 use super::{Follow, Fork, MadeKey, NewSchedule, Opening, Patch, Source, Taken, Target, Wanted};
 use crate::errors::Failure;
-use crate::settings::{self, Settings};
+use crate::settings::{Settings, principal};
 use crate::{drive, store};
 
 /// Events are read in pieces, so that a long history is not held at once.
@@ -89,7 +87,7 @@ async fn standing(engine: &Engine, run: RunId) -> Result<RunAt, EngineError> {
 #[async_trait]
 impl Target for Folder {
     async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Failure> {
-        let page = self.history()?.archive().runs(filter).await?;
+        let page = self.history()?.runs(filter).await?;
         Ok(RunPage { runs: page.items, next: page.next })
     }
 
@@ -103,22 +101,15 @@ impl Target for Folder {
     }
 
     async fn unfinished(&self) -> Result<Vec<RunAt>, Failure> {
-        let history = self.history()?;
-        let mut unfinished = Vec::new();
-        for found in history.archive().unfinished().await? {
-            let run = found.run;
-            let record = history.archive().run(run).await?.filter(|record| record.parent.is_none());
-            unfinished.extend(record.map(|record| RunAt { run_id: run, status: record.status }));
-        }
-        Ok(unfinished)
+        Ok(self.history()?.unfinished_roots().await?)
     }
 
     async fn events(&self, run: RunId, after: u64) -> Result<Vec<Event>, Failure> {
         let history = self.history()?;
         if after == 0 {
-            history.archive().run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+            history.run(run).await?;
         }
-        shown(history.archive().events(run, after, PIECE).await?)
+        shown(history.events_page(run, after, PIECE).await?)
     }
 
     async fn follow(&self, run: RunId, after: u64) -> Result<Box<dyn Follow>, Failure> {
@@ -130,16 +121,12 @@ impl Target for Folder {
 
     async fn approvals(&self, run: Option<RunId>, all: bool) -> Result<Vec<Approval>, Failure> {
         let filter = ApprovalFilter { run, status: (!all).then_some(ApprovalStatus::Pending) };
-        let records = self.history()?.archive().approvals(&filter).await?;
+        let records = self.history()?.approvals(&filter).await?;
         Ok(records.into_iter().map(Approval::listed).collect())
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Approval, Failure> {
-        let history = self.history()?;
-        let record = history.archive().approval(approval).await?;
-        let record = record.ok_or_else(|| StoreError::unknown("approval", approval))?;
-        let payload = history.payloads().show(&record.payload).await.map_err(EngineError::from)?;
-        Ok(Approval::with(record, payload))
+        Ok(self.history()?.approval(approval).await?)
     }
 
     async fn patches(&self, run: RunId) -> Result<Vec<PatchView>, Failure> {
@@ -149,33 +136,29 @@ impl Target for Folder {
     }
 
     async fn workflows(&self) -> Result<Vec<WorkflowRecord>, Failure> {
-        Ok(self.history()?.archive().workflows().await?)
+        Ok(self.history()?.workflows().await?)
     }
 
     async fn definition(&self, name: &str, version: Option<u32>) -> Result<Value, Failure> {
         let history = self.history()?;
-        let record = history.archive().workflow(name, version).await?;
-        let named = version.map_or(name.to_owned(), |version| format!("{name} version {version}"));
-        let record = record.ok_or_else(|| StoreError::unknown("workflow", named))?;
-        let text = history.archive().definition(record.definition).await?;
-        let text = text.ok_or_else(|| StoreError::unknown("definition", record.definition))?;
+        let record = history.workflow(name, version).await?;
+        let text = history.definition(record.definition).await?;
         Ok(serde_json::from_str(&text).map_err(|error| StoreError::Corrupt(error.to_string()))?)
     }
 
     async fn schedules(&self) -> Result<Vec<ScheduleView>, Failure> {
-        let records = self.history()?.archive().schedules().await?;
+        let records = self.history()?.schedules().await?;
         Ok(records.into_iter().map(ScheduleView::listed).collect())
     }
 
     async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure> {
         let history = self.history()?;
-        let record = history.archive().schedule(name).await?;
-        let record = record.ok_or_else(|| StoreError::unknown("schedule", name))?;
+        let record = history.schedule(name).await?;
         let timetable = record.schedule.timetable().map_err(|bad| StoreError::Corrupt(bad.to_string()))?;
         let first = timetable.next_after(SystemClock.now());
         let ticks = std::iter::successors(first, |tick| timetable.next_after(*tick));
         let starts = ticks.map(|tick| record.schedule.start_at(tick).to_string()).take(upcoming).collect();
-        Ok(ScheduleView { upcoming: Some(starts), ..view(&history, record).await? })
+        Ok(ScheduleView { upcoming: Some(starts), ..history.schedule_view(record).await? })
     }
 
     async fn queues(&self) -> Result<QueuesView, Failure> {
@@ -201,7 +184,7 @@ impl Target for Folder {
                 parallelism: wanted.parallelism.map(std::num::NonZeroU32::get),
                 ..Submission::new(program, wanted.input.clone())
             };
-            Ok(match engine.submit(submission).await? {
+            Ok(match engine.submit(&principal(), submission).await? {
                 Acceptance::New(run) => Taken { run, before: false },
                 Acceptance::Existing(run) => Taken { run, before: true },
             })
@@ -210,24 +193,27 @@ impl Target for Folder {
     }
 
     async fn cancel(&self, run: RunId, reason: &str, compensate: bool, now: bool) -> Result<RunAt, Failure> {
-        let (id, by) = (self.operation(), settings::user());
-        self.command(run, async |engine| engine.cancel(run, &id, &by, reason, compensate, now).await).await
+        let (id, by) = (self.operation(), principal());
+        self.command(run, async |engine| engine.cancel(&by, run, &id, reason, compensate, now).await).await
     }
 
     async fn pause(&self, run: RunId) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.pause(run, &self.operation(), &settings::user()).await).await
+        self.command(run, async |engine| engine.pause(&principal(), run, &self.operation()).await).await
     }
 
     async fn resume(&self, run: RunId) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.resume(run, &self.operation(), &settings::user()).await).await
+        self.command(run, async |engine| engine.resume(&principal(), run, &self.operation()).await).await
     }
 
     async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.signal(run, &self.operation(), name, payload).await).await
+        self.command(run, async |engine| {
+            engine.signal(&principal(), run, &self.operation(), name, payload).await
+        })
+        .await
     }
 
     async fn retry(&self, run: RunId) -> Result<RunAt, Failure> {
-        self.command(run, async |engine| engine.retry(run, &self.operation(), &settings::user()).await).await
+        self.command(run, async |engine| engine.retry(&principal(), run, &self.operation()).await).await
     }
 
     async fn fork(&self, fork: Fork) -> Result<Forked, Failure> {
@@ -240,7 +226,7 @@ impl Target for Folder {
                 input,
                 edits,
             };
-            let forked = engine.fork(fork).await?;
+            let forked = engine.fork(&principal(), fork).await?;
             let run = standing(engine, forked.run).await?;
             Ok(Forked { run, kept: forked.kept, diff: forked.diff })
         })
@@ -255,7 +241,8 @@ impl Target for Folder {
         comment: &str,
     ) -> Result<RunAt, Failure> {
         self.act(async |engine| {
-            let run = engine.decide(approval, &self.operation(), decision, by, comment).await?;
+            let run =
+                engine.decide(&Principal::local(by), approval, &self.operation(), decision, comment).await?;
             standing(engine, run).await
         })
         .await
@@ -263,10 +250,9 @@ impl Target for Folder {
 
     async fn patch(&self, run: RunId, patch: Patch) -> Result<PatchReport, Failure> {
         let Patch { ops, seen, author, reason, dry_run } = patch;
-        let (author, reason) = (author.into(), reason.into());
-        let operation = self.operation();
-        let request = PatchRequest { run, ops, seen, operation, author, reason, dry_run };
-        self.act(async |engine| engine.patch(request).await).await
+        let (author, operation) = (Principal::local(author), self.operation());
+        let request = PatchRequest { run, ops, seen, operation, reason: reason.into(), dry_run };
+        self.act(async |engine| engine.patch(&author, request).await).await
     }
 
     async fn undo_patch(
@@ -276,13 +262,13 @@ impl Target for Folder {
         author: &str,
         dry_run: bool,
     ) -> Result<PatchReport, Failure> {
-        let id = self.operation();
-        self.act(async |engine| engine.undo_patch(run, patch, id, author.into(), dry_run).await).await
+        let (author, id) = (Principal::local(author), self.operation());
+        self.act(async |engine| engine.undo_patch(&author, run, patch, id, dry_run).await).await
     }
 
     async fn register(&self, program: &Arc<Program>) -> Result<WorkflowRecord, Failure> {
         let store = store::open(&self.settings).await?;
-        let record = store.engine().register_workflow(&self.operation(), program).await;
+        let record = store.engine().register_workflow(&principal(), &self.operation(), program).await;
         store.shut_down(Duration::ZERO).await;
         Ok(record?)
     }
@@ -300,27 +286,31 @@ impl Target for Folder {
             catch_up: new.catch_up,
             paused: false,
         };
-        let record = self.act(async |engine| engine.put_schedule(&self.operation(), schedule).await).await?;
+        let record = self
+            .act(async |engine| engine.put_schedule(&principal(), &self.operation(), schedule).await)
+            .await?;
         Ok(ScheduleView::of(record, new.input))
     }
 
     async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure> {
-        let record =
-            self.act(async |engine| engine.pause_schedule(&self.operation(), name, paused).await).await?;
-        view(&self.history()?, record).await
+        let record = self
+            .act(async |engine| engine.pause_schedule(&principal(), &self.operation(), name, paused).await)
+            .await?;
+        Ok(self.history()?.schedule_view(record).await?)
     }
 
     async fn remove_schedule(&self, name: &str) -> Result<(), Failure> {
-        self.act(async |engine| engine.remove_schedule(&self.operation(), name).await).await
+        self.act(async |engine| engine.remove_schedule(&principal(), &self.operation(), name).await).await
     }
 
     async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure> {
-        self.act(async |engine| engine.backfill(&self.operation(), name, from, until).await).await
+        self.act(async |engine| engine.backfill(&principal(), &self.operation(), name, from, until).await)
+            .await
     }
 
     async fn redrive(&self, id: &str) -> Result<Redriven, Failure> {
         self.act(async |engine| {
-            let run = match engine.redrive(id, &self.operation(), &settings::user()).await? {
+            let run = match engine.redrive(&principal(), id, &self.operation()).await? {
                 Some(run) => Some(standing(engine, run).await?),
                 None => None,
             };
@@ -330,7 +320,7 @@ impl Target for Folder {
     }
 
     async fn purge(&self, which: &PurgeRequest) -> Result<usize, Failure> {
-        self.act(async |engine| engine.purge(&self.operation(), which).await).await
+        self.act(async |engine| engine.purge(&principal(), &self.operation(), which).await).await
     }
 
     async fn keys(&self) -> Result<Vec<ApiKeyView>, Failure> {
@@ -389,13 +379,13 @@ pub(crate) async fn create_key(
     operation: &OperationId,
     name: &str,
 ) -> Result<MadeKey, Failure> {
-    let made = keys.create(operation, name, None).await?;
+    let made = keys.create(&principal(), operation, name, None).await?;
     Ok(MadeKey { record: made.record.into(), text: made.text })
 }
 
 /// Revokes a key in the archive itself, past every server on it.
 pub(crate) async fn revoke_key(keys: &ApiKeys, operation: &OperationId, id: &str) -> Result<(), Failure> {
-    keys.revoke(operation, id).await?;
+    keys.revoke(&principal(), operation, id).await?;
     Ok(())
 }
 
@@ -403,16 +393,10 @@ async fn resolve(engine: &Engine, source: &Source) -> Result<(Arc<Program>, Opti
     match source {
         Source::Program(program) => Ok((program.clone(), None)),
         Source::Named(name) => {
-            let record = engine.archive().workflow(name, None).await?;
-            let record = record.ok_or_else(|| StoreError::unknown("workflow", name))?;
-            Ok((engine.catalog().get(record.definition).await?, Some(record.version)))
+            let (program, version) = engine.registered_program(name, None).await?;
+            Ok((program, Some(version)))
         }
     }
-}
-
-async fn view(history: &History, record: ScheduleRecord) -> Result<ScheduleView, Failure> {
-    let input = history.payloads().show(&record.schedule.input).await.map_err(EngineError::from)?;
-    Ok(ScheduleView::of(record, input))
 }
 
 fn shown(events: Vec<switchyard_core::run::Event>) -> Result<Vec<Event>, Failure> {
@@ -440,7 +424,7 @@ struct Looking {
 impl Follow for Looking {
     async fn next(&mut self) -> Result<Vec<Event>, Failure> {
         loop {
-            let events = self.history.archive().events(self.run, self.after, PIECE).await?;
+            let events = self.history.events_page(self.run, self.after, PIECE).await?;
             if let Some(last) = events.last() {
                 self.after = last.seq;
                 return shown(events);

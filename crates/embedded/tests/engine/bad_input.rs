@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use switchyard_core::run::{NodeState, RunStatus};
 use switchyard_lang::Program;
-use switchyard_runtime::{EngineError, Handlers, Submission, ids};
+use switchyard_runtime::{EngineError, Handlers, Principal, Submission, ids};
 
-use crate::support::{RunViewExt, TestEngine};
+use crate::support::{RunViewExt, TestEngine, tester};
 
 #[tokio::test]
 async fn an_expression_that_fails_at_run_time_names_itself() {
@@ -71,12 +71,12 @@ async fn an_input_that_does_not_fit_is_refused_before_anything_happens() {
     let fixture = TestEngine::working().await;
     let text = "name: t\ninput: { type: object, required: [company] }\nnodes:\n  a: { type: function, function: noop }\n";
     let program = Arc::new(Program::compile_text("t.yaml", text.as_bytes()).unwrap());
-    let refused = fixture.engine().submit(Submission::new(program, json!({}))).await.unwrap_err();
+    let refused = fixture.engine().submit(&tester(), Submission::new(program, json!({}))).await.unwrap_err();
     assert!(
         matches!(refused, EngineError::Invalid(_)) && refused.to_string().contains("company"),
         "{refused}"
     );
-    assert_eq!(fixture.engine().hot().size().await.unwrap().runs, 0);
+    assert_eq!(fixture.engine().size().await.unwrap().runs, 0);
 }
 
 #[tokio::test]
@@ -84,8 +84,8 @@ async fn unknown_ids_are_said_to_be_unknown() {
     let fixture = TestEngine::working().await;
     let unknown = "run_00000000000000000000000000".parse().unwrap();
     for refused in [
-        fixture.engine().pause(unknown, &ids::operation_id(), "x").await.unwrap_err(),
-        fixture.engine().retry(unknown, &ids::operation_id(), "x").await.unwrap_err(),
+        fixture.engine().pause(&Principal::local("x"), unknown, &ids::operation_id()).await.unwrap_err(),
+        fixture.engine().retry(&Principal::local("x"), unknown, &ids::operation_id()).await.unwrap_err(),
         fixture.engine().history().state(unknown, None).await.unwrap_err(),
         fixture.engine().wait_for_end(unknown).await.unwrap_err(),
     ] {
@@ -108,7 +108,12 @@ async fn large_graphs_run() {
     fan.insert("last".into(), node((0..SIZE - 2).map(|i| format!("n{i}")).collect()));
     for nodes in [chain, fan] {
         let program = Program::compile_value(&json!({"name": "large", "nodes": nodes})).unwrap();
-        let run = fixture.engine().submit(Submission::new(Arc::new(program), json!({}))).await.unwrap().run();
+        let run = fixture
+            .engine()
+            .submit(&tester(), Submission::new(Arc::new(program), json!({})))
+            .await
+            .unwrap()
+            .run();
         fixture.engine().wait_for_end(run).await.unwrap();
         let state = fixture.state(run).await;
         assert!(state.nodes.iter().all(|node| node.state == NodeState::Succeeded));

@@ -4,7 +4,7 @@ use serde_json::json;
 use switchyard_core::run::{EventKind, RunStatus};
 use switchyard_runtime::{EngineError, Submission, ids};
 
-use crate::support::{RunViewExt, TestEngine, program};
+use crate::support::{RunViewExt, TestEngine, program, tester};
 
 const LOOPS: &str = "${{ lists.range(10000).all(x, lists.range(10000).all(y, x + y >= 0)) || true }}";
 
@@ -63,7 +63,7 @@ async fn a_concurrency_key_has_the_budget() {
     let text =
         format!("name: w\nconcurrency: {{key: \"{LISTS}\", limit: 1}}\nnodes: {{a: {{type: transform}}}}");
     let submission = Submission::new(program(&text), json!({}));
-    let error = fixture.engine().submit(submission).await.unwrap_err();
+    let error = fixture.engine().submit(&tester(), submission).await.unwrap_err();
     assert!(matches!(&error, EngineError::ConcurrencyKey(why) if why.exceeded.is_some()), "{error}");
 }
 
@@ -92,6 +92,6 @@ async fn a_run_is_cancelled_while_its_expression_is_evaluated() {
     let long = "${{ lists.range(10000).all(x, lists.range(150).all(y, x + y >= 0)) }}";
     let run = fixture.start(&transform(long), json!({})).await;
     fixture.until(run, |kind| matches!(kind, EventKind::NodeStarted { .. })).await;
-    fixture.engine().cancel(run, &ids::operation_id(), "tester", "enough", false, false).await.unwrap();
+    fixture.engine().cancel(&tester(), run, &ids::operation_id(), "enough", false, false).await.unwrap();
     assert_eq!(fixture.end(run).await.status(), RunStatus::Cancelled);
 }

@@ -21,16 +21,15 @@ const EVERY: Duration = Duration::from_secs(5);
 async fn silent_workers_are_noticed_after_the_clock_was_set_back() {
     let clock = ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
     let fixture = TestEngine::idle(|options| options.clock = Arc::new(clock.clone())).await;
-    let hot = fixture.engine().hot().clone();
+    let engine = fixture.engine();
     let stop = CancellationToken::new();
-    let duty = duties::reclaim_forever(hot.clone(), Arc::new(clock.clone()), EVERY, stop.clone());
-    let duty = tokio::spawn(duty);
+    let duty = tokio::spawn(duties::reclaim_forever(engine.clone(), EVERY, stop.clone()));
     tokio::task::yield_now().await;
 
     clock.set(clock.now().minus(HOUR));
     fixture.start("name: w\nnodes: {a: {type: function, function: elsewhere}}", json!({})).await;
     let want = Want { worker: "w".into(), queues: ["function*".into()].into(), max: 1, lease: Some(LEASE) };
-    let (_, tasks) = hot.step(Vec::new(), &want).await.unwrap();
+    let (_, tasks) = engine.step(Vec::new(), &want).await.unwrap();
     assert_eq!(tasks.len(), 1);
     clock.advance(LEASE);
     // Every pass of the duty is one `EVERY` further.
@@ -38,7 +37,7 @@ async fn silent_workers_are_noticed_after_the_clock_was_set_back() {
         clock.advance(EVERY);
         tokio::task::yield_now().await;
     }
-    let (_, again) = hot.step(Vec::new(), &want).await.unwrap();
+    let (_, again) = engine.step(Vec::new(), &want).await.unwrap();
     assert_eq!(again.len(), 1, "the task of the silent worker is handed out again");
     stop.cancel();
     duty.await.unwrap();

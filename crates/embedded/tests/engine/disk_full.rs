@@ -12,7 +12,7 @@ use switchyard_runtime::{Engine, Handlers, Submission, WorkerPool, WorkerSetting
 use switchyard_store::SystemClock;
 use switchyard_store_memory::MemoryStore;
 
-use crate::support::program;
+use crate::support::{program, tester};
 
 struct Small {
     engine: Engine,
@@ -46,7 +46,7 @@ async fn every_accepted_run_ends_once_there_is_room_again() {
     let mut trouble = small.pool.trouble();
     let mut accepted = Vec::new();
     let refusal = loop {
-        match small.engine.submit(Submission::new(program.clone(), input.clone())).await {
+        match small.engine.submit(&tester(), Submission::new(program.clone(), input.clone())).await {
             Ok(acceptance) => accepted.push(acceptance.run()),
             Err(refusal) => break refusal.to_string(),
         }
@@ -64,7 +64,7 @@ async fn every_accepted_run_ends_once_there_is_room_again() {
     assert!(!accepted.is_empty());
     for run in accepted {
         roomy.engine.wait_for_end(run).await.unwrap();
-        let record = roomy.engine.archive().run(run).await.unwrap().unwrap();
+        let record = roomy.engine.history().run(run).await.unwrap();
         assert_eq!(record.status, RunStatus::Succeeded);
     }
     roomy.pool.shut_down(Duration::ZERO).await;

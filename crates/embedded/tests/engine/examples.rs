@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use switchyard_core::run::{Decision, RunStatus};
 use switchyard_lang::Program;
-use switchyard_runtime::{Submission, ids};
+use switchyard_runtime::{Principal, Submission, ids};
 use switchyard_store::{ApprovalFilter, ApprovalStatus};
 
-use crate::support::{RunViewExt, TestEngine};
+use crate::support::{RunViewExt, TestEngine, tester};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
@@ -23,7 +23,7 @@ fn example(name: &str) -> Arc<Program> {
 }
 
 async fn succeeds(fixture: &TestEngine, name: &str, input: Value) -> Value {
-    let run = fixture.engine().submit(Submission::new(example(name), input)).await.unwrap().run();
+    let run = fixture.engine().submit(&tester(), Submission::new(example(name), input)).await.unwrap().run();
     let view = fixture.end(run).await;
     assert_eq!(view.status(), RunStatus::Succeeded, "{name}: {:?}", view.error);
     view.output()
@@ -72,7 +72,7 @@ async fn the_saga_fails_and_is_undone() {
     let fixture = TestEngine::working().await;
     let run = fixture
         .engine()
-        .submit(Submission::new(example("compensation.yaml"), json!({})))
+        .submit(&tester(), Submission::new(example("compensation.yaml"), json!({})))
         .await
         .unwrap()
         .run();
@@ -86,13 +86,19 @@ async fn the_saga_fails_and_is_undone() {
 async fn the_approval_is_approved() {
     let fixture = TestEngine::working().await;
     let submission = Submission::new(example("approval.yaml"), json!({"amount": 500}));
-    let run = fixture.engine().submit(submission).await.unwrap().run();
+    let run = fixture.engine().submit(&tester(), submission).await.unwrap().run();
     fixture.until(run, |kind| kind.name() == "node_waiting").await;
     let pending = ApprovalFilter { run: Some(run), status: Some(ApprovalStatus::Pending) };
-    let approvals = fixture.engine().archive().approvals(&pending).await.unwrap();
+    let approvals = fixture.engine().history().approvals(&pending).await.unwrap();
     fixture
         .engine()
-        .decide(&approvals[0].approval, &ids::operation_id(), Decision::Approved, "boss", "")
+        .decide(
+            &Principal::local("boss"),
+            &approvals[0].approval,
+            &ids::operation_id(),
+            Decision::Approved,
+            "",
+        )
         .await
         .unwrap();
     assert_eq!(fixture.end(run).await.status(), RunStatus::Succeeded);
@@ -102,8 +108,12 @@ async fn the_approval_is_approved() {
 async fn the_patch_is_applied_while_the_run_waits() {
     let fixture = TestEngine::working().await;
     let name = "patch.yaml";
-    let run =
-        fixture.engine().submit(Submission::new(example(name), default_input(name))).await.unwrap().run();
+    let run = fixture
+        .engine()
+        .submit(&tester(), Submission::new(example(name), default_input(name)))
+        .await
+        .unwrap()
+        .run();
     fixture.until(run, |kind| kind.name() == "node_waiting").await;
     let text = std::fs::read(folder().join("patch-ops.yaml")).unwrap();
     let ops = switchyard_lang::parse_value("patch-ops.yaml", &text).unwrap();
@@ -113,10 +123,9 @@ async fn the_patch_is_applied_while_the_run_waits() {
         ops: serde_json::from_value(ops).unwrap(),
         seen: None,
         operation: ids::operation_id(),
-        author: "ada".into(),
         reason: "".into(),
         dry_run: false,
     };
-    fixture.engine().patch(request).await.unwrap();
+    fixture.engine().patch(&Principal::local("ada"), request).await.unwrap();
     assert_eq!(fixture.state(run).await.version, 2);
 }

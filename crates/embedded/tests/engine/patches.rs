@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use switchyard_core::RunId;
 use switchyard_core::run::{NodeState, RunStatus};
-use switchyard_runtime::{EngineError, PatchReport, PatchRequest, ids};
+use switchyard_runtime::{EngineError, PatchReport, PatchRequest, Principal, ids};
 
-use crate::support::{RunViewExt, TestEngine};
+use crate::support::{RunViewExt, TestEngine, tester};
 
 const GRAPH: &str = r#"
 name: t
@@ -30,14 +30,13 @@ fn request(run: RunId, ops: &Value) -> PatchRequest {
         ops: serde_json::from_value(ops.clone()).unwrap(),
         seen: None,
         operation: ids::operation_id(),
-        author: "agent".into(),
         reason: "it knows better".into(),
         dry_run: false,
     }
 }
 
 async fn patch(fixture: &TestEngine, run: RunId, ops: Value) -> Result<PatchReport, EngineError> {
-    fixture.engine().patch(request(run, &ops)).await
+    fixture.engine().patch(&Principal::local("agent"), request(run, &ops)).await
 }
 
 #[tokio::test]
@@ -59,7 +58,7 @@ async fn every_operation_applies() {
     assert_eq!(report.version, 2);
     let fixture = fixture.reopen().await;
     fixture.embedded.work();
-    fixture.engine().signal(run, &ids::operation_id(), "go", &json!(null)).await.unwrap();
+    fixture.engine().signal(&tester(), run, &ids::operation_id(), "go", &json!(null)).await.unwrap();
     let view = fixture.end(run).await;
     assert_eq!((view.status(), view.output()), (RunStatus::Succeeded, json!("better")));
     assert!(view.nodes.0.iter().all(|(id, _)| **id != *"c"));
@@ -72,7 +71,11 @@ async fn every_operation_applies() {
 async fn a_dry_run_says_what_would_happen_and_does_nothing() {
     let (fixture, run) = held().await;
     let ops = json!([{"op": "remove_node", "id": "c"}]);
-    let report = fixture.engine().patch(PatchRequest { dry_run: true, ..request(run, &ops) }).await.unwrap();
+    let report = fixture
+        .engine()
+        .patch(&Principal::local("agent"), PatchRequest { dry_run: true, ..request(run, &ops) })
+        .await
+        .unwrap();
     assert_eq!((report.patch, report.version), (None, 2));
     assert!(!report.diff.is_empty());
     let state = fixture.state(run).await;
@@ -102,7 +105,7 @@ async fn what_a_patch_may_not_do_is_refused_whole() {
         assert!(refused.contains(expected), "{ops}: {refused}");
     }
     let stale = PatchRequest { seen: Some(9), ..request(run, &json!([{"op": "remove_node", "id": "c"}])) };
-    let refused = fixture.engine().patch(stale).await.unwrap_err().to_string();
+    let refused = fixture.engine().patch(&Principal::local("agent"), stale).await.unwrap_err().to_string();
     assert!(refused.contains("version 9") && refused.contains("version 1"), "{refused}");
     assert_eq!(fixture.view(run).await.last_seq, before, "nothing was changed");
 }
@@ -113,23 +116,29 @@ async fn a_patch_is_undone_while_nothing_of_it_has_started() {
     let add = |id: &str| json!([{"op": "add_node", "id": id, "node": {"type": "wait", "signal": "later", "needs": ["hold"]}}]);
     let first = patch(&fixture, run, add("x")).await.unwrap().patch.unwrap();
     let second = patch(&fixture, run, add("y")).await.unwrap().patch.unwrap();
-    let undone =
-        fixture.engine().undo_patch(run, &first, ids::operation_id(), "ada".into(), false).await.unwrap();
+    let undone = fixture
+        .engine()
+        .undo_patch(&Principal::local("ada"), run, &first, ids::operation_id(), false)
+        .await
+        .unwrap();
     assert_eq!(undone.version, 4);
     let state = fixture.state(run).await;
     assert!(state.ir.find("x").is_none() && state.ir.find("y").is_some(), "later patches stay");
-    let twice =
-        fixture.engine().undo_patch(run, &first, ids::operation_id(), "ada".into(), false).await.unwrap_err();
+    let twice = fixture
+        .engine()
+        .undo_patch(&Principal::local("ada"), run, &first, ids::operation_id(), false)
+        .await
+        .unwrap_err();
     assert!(twice.to_string().contains("undone already"), "{twice}");
 
-    fixture.engine().signal(run, &ids::operation_id(), "go", &json!(null)).await.unwrap();
+    fixture.engine().signal(&tester(), run, &ids::operation_id(), "go", &json!(null)).await.unwrap();
     fixture.until_waiting(run, "y").await;
     let late = fixture
         .engine()
-        .undo_patch(run, &second, ids::operation_id(), "ada".into(), false)
+        .undo_patch(&Principal::local("ada"), run, &second, ids::operation_id(), false)
         .await
         .unwrap_err();
     assert!(late.to_string().contains("`y` has started"), "{late}");
-    fixture.engine().signal(run, &ids::operation_id(), "later", &json!(null)).await.unwrap();
+    fixture.engine().signal(&tester(), run, &ids::operation_id(), "later", &json!(null)).await.unwrap();
     assert_eq!(fixture.end(run).await.node("y"), NodeState::Succeeded);
 }

@@ -7,7 +7,7 @@ use switchyard_core::RunId;
 use switchyard_runtime::{EngineError, Retained, Submission, ids};
 use switchyard_store::Retention;
 
-use crate::support::{RunViewExt, TestEngine, program};
+use crate::support::{RunViewExt, TestEngine, program, tester};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -54,7 +54,7 @@ async fn old_runs_go_with_their_payloads_and_live_ones_keep_theirs() {
     assert!(!is_gone(&fixture, young).await);
     assert_eq!(fixture.engine().retain(&policy).await.unwrap(), Retained::default(), "nothing is left to do");
 
-    fixture.engine().signal(live, &ids::operation_id(), "go", &json!(null)).await.unwrap();
+    fixture.engine().signal(&tester(), live, &ids::operation_id(), "go", &json!(null)).await.unwrap();
     assert_eq!(fixture.end(live).await.output(), json!(large('b')));
 }
 
@@ -69,7 +69,7 @@ async fn children_go_with_their_parent_and_shared_payloads_stay() {
     assert_eq!(fixture.engine().retain(&keep(DAY)).await.unwrap().runs, 1);
     assert!(is_gone(&fixture, parent.run_id).await);
     let all = switchyard_store::RunFilter { include_children: true, limit: 10, ..Default::default() };
-    let left = fixture.engine().archive().runs(&all).await.unwrap().items;
+    let left = fixture.engine().history().runs(&all).await.unwrap().items;
     assert_eq!(left.iter().map(|run| run.run_id).collect::<Vec<_>>(), [other]);
     assert_eq!(fixture.view(other).await.output(), json!(large('a')));
 }
@@ -96,7 +96,7 @@ async fn an_idempotency_key_is_free_again_when_its_run_is_gone() {
             idempotency_key: Some("order-17".into()),
             ..Submission::new(program(ECHO), json!({"text": "a"}))
         };
-        fixture.engine().submit(submission).await.unwrap().run()
+        fixture.engine().submit(&tester(), submission).await.unwrap().run()
     };
     let first = submit().await;
     fixture.end(first).await;

@@ -8,10 +8,10 @@ use serde_json::json;
 use switchyard_core::NodeError;
 use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::{Concurrency, EventKind, NodeState, Refusal, RunStatus};
-use switchyard_runtime::{EngineError, Fork, Handlers, Submission, ids};
+use switchyard_runtime::{EngineError, Fork, Handlers, Principal, Submission, ids};
 use switchyard_store::RunFilter;
 
-use crate::support::{RunViewExt, TestEngine, program};
+use crate::support::{RunViewExt, TestEngine, program, tester};
 
 const SAGA: &str = r#"
 name: saga
@@ -68,11 +68,11 @@ async fn a_failure_that_stays_is_compensated_and_can_be_retried() {
     assert_eq!(failed.node("ship"), NodeState::Cancelled);
     assert_eq!(*undone.lock().unwrap(), [json!(7)]);
 
-    fixture.engine().retry(failed.run_id, &ids::operation_id(), "tester").await.unwrap();
+    fixture.engine().retry(&tester(), failed.run_id, &ids::operation_id()).await.unwrap();
     let retried = fixture.end(failed.run_id).await;
     assert_eq!((retried.status(), retried.attempt), (RunStatus::Succeeded, 2));
     assert_eq!(retried.attempts("reserve"), 1, "what was undone is done again");
-    let again = fixture.engine().retry(failed.run_id, &ids::operation_id(), "tester").await;
+    let again = fixture.engine().retry(&tester(), failed.run_id, &ids::operation_id()).await;
     assert!(matches!(again, Err(EngineError::Refused(Refusal::WrongStatus { .. }))), "{again:?}");
 }
 
@@ -87,7 +87,7 @@ async fn a_fork_keeps_what_came_before() {
     .unwrap();
     let operation = ids::operation_id();
     let fork = Fork { run: failed.run_id, operation, from: "charge".into(), input: None, edits };
-    let forked = fixture.engine().fork(fork).await.unwrap();
+    let forked = fixture.engine().fork(&tester(), fork).await.unwrap();
     assert_eq!(forked.kept.iter().map(|node| &**node).collect::<Vec<_>>(), ["reserve"]);
     let view = fixture.end(forked.run).await;
     assert_eq!(view.status(), RunStatus::Succeeded);
@@ -122,11 +122,19 @@ async fn a_run_is_cancelled() {
     let fixture = TestEngine::working().await;
     let run = fixture.start(WAITING, json!({})).await;
     fixture.until_waiting(run, "hold").await;
-    fixture.engine().cancel(run, &ids::operation_id(), "ada", "changed my mind", true, false).await.unwrap();
+    fixture
+        .engine()
+        .cancel(&Principal::local("ada"), run, &ids::operation_id(), "changed my mind", true, false)
+        .await
+        .unwrap();
     let view = fixture.end(run).await;
     assert_eq!(view.status(), RunStatus::Cancelled);
     assert_eq!(view.error.unwrap().to_string(), "cancelled by ada: changed my mind (cancelled)");
-    let again = fixture.engine().cancel(run, &ids::operation_id(), "ada", "", true, false).await.unwrap_err();
+    let again = fixture
+        .engine()
+        .cancel(&Principal::local("ada"), run, &ids::operation_id(), "", true, false)
+        .await
+        .unwrap_err();
     assert_eq!(again.to_string(), "a run that is cancelled cannot be cancelled");
 }
 
@@ -144,7 +152,11 @@ async fn a_handler_that_runs_is_stopped_by_a_cancel() {
     let fixture = TestEngine::with_handlers(handlers).await;
     let run = fixture.start("name: t\nnodes:\n  a: { type: function, function: forever }\n", json!({})).await;
     begun.recv().await.unwrap();
-    fixture.engine().cancel(run, &ids::operation_id(), "ada", "", true, false).await.unwrap();
+    fixture
+        .engine()
+        .cancel(&Principal::local("ada"), run, &ids::operation_id(), "", true, false)
+        .await
+        .unwrap();
     let view = fixture.end(run).await;
     assert_eq!((view.status(), view.node("a")), (RunStatus::Cancelled, NodeState::Cancelled));
 }
@@ -154,8 +166,8 @@ async fn a_paused_run_stands_still_until_it_is_resumed() {
     let fixture = TestEngine::working().await;
     let run = fixture.start(WAITING, json!({})).await;
     fixture.until_waiting(run, "hold").await;
-    fixture.engine().pause(run, &ids::operation_id(), "ada").await.unwrap();
-    fixture.engine().signal(run, &ids::operation_id(), "go", &json!(1)).await.unwrap();
+    fixture.engine().pause(&Principal::local("ada"), run, &ids::operation_id()).await.unwrap();
+    fixture.engine().signal(&tester(), run, &ids::operation_id(), "go", &json!(1)).await.unwrap();
     assert_eq!(fixture.view(run).await.node("after"), NodeState::Ready);
     // A restart does not wake it either.
     let fixture = fixture.reopen().await;
@@ -164,7 +176,7 @@ async fn a_paused_run_stands_still_until_it_is_resumed() {
         fixture.run("name: other\nnodes:\n  a: { type: function, function: noop }\n", json!({})).await;
     assert_eq!(other.status(), RunStatus::Succeeded);
     assert_eq!(fixture.view(run).await.status(), RunStatus::Paused);
-    fixture.engine().resume(run, &ids::operation_id(), "ada").await.unwrap();
+    fixture.engine().resume(&Principal::local("ada"), run, &ids::operation_id()).await.unwrap();
     assert_eq!(fixture.end(run).await.output(), json!(1));
 }
 
@@ -175,14 +187,15 @@ async fn one_idempotency_key_is_one_run_even_after_it_ended() {
         idempotency_key: Some("order-7".into()),
         ..Submission::new(program("name: t\nnodes:\n  a: { type: function, function: noop }\n"), input)
     };
-    let first = fixture.engine().submit(submission(json!({"n": 1}))).await.unwrap();
-    let racing = futures_all(10, |_| fixture.engine().submit(submission(json!({"n": 1})))).await;
+    let first = fixture.engine().submit(&tester(), submission(json!({"n": 1}))).await.unwrap();
+    let by = tester();
+    let racing = futures_all(10, |_| fixture.engine().submit(&by, submission(json!({"n": 1})))).await;
     assert!(racing.iter().all(|answer| answer.as_ref().unwrap().run() == first.run()));
     fixture.end(first.run()).await;
     let fixture = fixture.reopen().await;
-    let later = fixture.engine().submit(submission(json!({"n": 1}))).await.unwrap();
+    let later = fixture.engine().submit(&tester(), submission(json!({"n": 1}))).await.unwrap();
     assert_eq!(later, Acceptance::Existing(first.run()));
-    let misuse = fixture.engine().submit(submission(json!({"n": 2}))).await.unwrap_err();
+    let misuse = fixture.engine().submit(&tester(), submission(json!({"n": 2}))).await.unwrap_err();
     assert!(matches!(misuse, EngineError::Refused(Refusal::KeyReused { .. })), "{misuse}");
 }
 
@@ -201,14 +214,14 @@ async fn a_concurrency_key_is_kept_across_a_restart() {
         concurrency: Some(Concurrency { key: "tenant".into(), limit: 1 }),
         ..Submission::new(program(WAITING), json!({}))
     };
-    let first = fixture.engine().submit(submit()).await.unwrap().run();
-    let second = fixture.engine().submit(submit()).await.unwrap().run();
+    let first = fixture.engine().submit(&tester(), submit()).await.unwrap().run();
+    let second = fixture.engine().submit(&tester(), submit()).await.unwrap().run();
     fixture.until_waiting(first, "hold").await;
     let fixture = fixture.reopen().await;
     fixture.embedded.work();
     assert_eq!(fixture.view(second).await.status(), RunStatus::Queued);
-    fixture.engine().signal(first, &ids::operation_id(), "go", &json!(1)).await.unwrap();
-    fixture.engine().signal(second, &ids::operation_id(), "go", &json!(2)).await.unwrap();
+    fixture.engine().signal(&tester(), first, &ids::operation_id(), "go", &json!(1)).await.unwrap();
+    fixture.engine().signal(&tester(), second, &ids::operation_id(), "go", &json!(2)).await.unwrap();
     assert_eq!(fixture.end(first).await.output(), json!(1));
     assert_eq!(fixture.end(second).await.output(), json!(2));
 }
@@ -220,7 +233,7 @@ async fn a_deadline_ends_a_run() {
         deadline: Some(Duration::from_secs(60)),
         ..Submission::new(program(WAITING), json!({}))
     };
-    let run = fixture.engine().submit(submission).await.unwrap().run();
+    let run = fixture.engine().submit(&tester(), submission).await.unwrap().run();
     fixture.until_waiting(run, "hold").await;
     clock.advance(Duration::from_secs(60));
     let view = fixture.end(run).await;
@@ -234,10 +247,10 @@ async fn runs_are_listed_newest_first_in_pages() {
     for _ in 0..5 {
         fixture.run(text, json!({})).await;
     }
-    let archive = fixture.engine().archive();
-    let first = archive.runs(&RunFilter { limit: 3, ..RunFilter::default() }).await.unwrap();
+    let history = fixture.engine().history();
+    let first = history.runs(&RunFilter { limit: 3, ..RunFilter::default() }).await.unwrap();
     let rest =
-        archive.runs(&RunFilter { limit: 3, before: first.next, ..RunFilter::default() }).await.unwrap();
+        history.runs(&RunFilter { limit: 3, before: first.next, ..RunFilter::default() }).await.unwrap();
     let ids: Vec<_> = first.items.iter().chain(&rest.items).map(|run| run.run_id).collect();
     assert_eq!(ids.len(), 5);
     assert!(ids.is_sorted_by(|a, b| a > b), "{ids:?}");

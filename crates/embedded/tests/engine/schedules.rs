@@ -10,7 +10,7 @@ use switchyard_core::{Payload, Timestamp};
 use switchyard_runtime::ids;
 use switchyard_store::ManualClock;
 
-use crate::support::{RunViewExt, TestEngine, program};
+use crate::support::{RunViewExt, TestEngine, program, tester};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -33,10 +33,7 @@ fn hourly() -> Schedule {
 async fn fixture(workflow: &str) -> (TestEngine, ManualClock) {
     let clock = ManualClock::starting_at(Timestamp::from_millis(1_767_225_300_000));
     let fixture = TestEngine::idle(|options| options.clock = Arc::new(clock.clone())).await;
-    let program = program(workflow);
-    fixture.engine().catalog().add(program.clone()).await.unwrap();
-    let now = Timestamp::from_millis(0);
-    fixture.engine().archive().register_workflow("report", program.hash, now).await.unwrap();
+    fixture.engine().register_workflow(&tester(), &ids::operation_id(), &program(workflow)).await.unwrap();
     (fixture, clock)
 }
 
@@ -45,15 +42,15 @@ const QUICK: &str = "name: report\nnodes:\n  a: { type: transform, value: '${{ i
 #[tokio::test]
 async fn a_tick_is_started_once_by_however_many_servers() {
     let (fixture, clock) = fixture(QUICK).await;
-    fixture.engine().put_schedule(&ids::operation_id(), hourly()).await.unwrap();
+    fixture.engine().put_schedule(&tester(), &ids::operation_id(), hourly()).await.unwrap();
     assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
     clock.advance(HOUR);
-    let before = fixture.engine().schedule("hourly").await.unwrap();
+    let before = fixture.engine().history().schedule("hourly").await.unwrap();
     let first = fixture.engine().start_due().await.unwrap().started;
     assert_eq!(first.len(), 1);
     assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
     // A server that crashed after the start and before noting it sees the schedule as it was.
-    fixture.engine().archive().put_schedule(before).await.unwrap();
+    fixture.embedded.services().archive.put_schedule(before).await.unwrap();
     assert_eq!(fixture.engine().start_due().await.unwrap().started, first, "the same tick is the same run");
     fixture.embedded.work();
     assert_eq!(fixture.end(first[0]).await.output(), json!(1));
@@ -63,7 +60,11 @@ async fn a_tick_is_started_once_by_however_many_servers() {
 async fn a_run_that_takes_long_meets_the_next_tick() {
     for (overlap, expected) in [(Overlap::Skip, 1), (Overlap::Queue, 2), (Overlap::Allow, 2)] {
         let (fixture, clock) = fixture(QUICK).await;
-        fixture.engine().put_schedule(&ids::operation_id(), Schedule { overlap, ..hourly() }).await.unwrap();
+        fixture
+            .engine()
+            .put_schedule(&tester(), &ids::operation_id(), Schedule { overlap, ..hourly() })
+            .await
+            .unwrap();
         let mut started = Vec::new();
         for _ in 0..2 {
             clock.advance(HOUR);
@@ -81,13 +82,13 @@ async fn a_paused_schedule_starts_nothing_and_makes_up_for_nothing() {
     let (fixture, clock) = fixture(QUICK).await;
     fixture
         .engine()
-        .put_schedule(&ids::operation_id(), Schedule { catch_up: CatchUp::All, ..hourly() })
+        .put_schedule(&tester(), &ids::operation_id(), Schedule { catch_up: CatchUp::All, ..hourly() })
         .await
         .unwrap();
-    fixture.engine().pause_schedule(&ids::operation_id(), "hourly", true).await.unwrap();
+    fixture.engine().pause_schedule(&tester(), &ids::operation_id(), "hourly", true).await.unwrap();
     clock.advance(HOUR * 5);
     assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
-    fixture.engine().pause_schedule(&ids::operation_id(), "hourly", false).await.unwrap();
+    fixture.engine().pause_schedule(&tester(), &ids::operation_id(), "hourly", false).await.unwrap();
     assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
     clock.advance(HOUR);
     assert_eq!(fixture.engine().start_due().await.unwrap().started.len(), 1);
@@ -98,7 +99,7 @@ async fn a_backfill_starts_what_was_not_started() {
     let (fixture, clock) = fixture(QUICK).await;
     fixture
         .engine()
-        .put_schedule(&ids::operation_id(), Schedule { overlap: Overlap::Allow, ..hourly() })
+        .put_schedule(&tester(), &ids::operation_id(), Schedule { overlap: Overlap::Allow, ..hourly() })
         .await
         .unwrap();
     clock.advance(HOUR);
@@ -106,7 +107,13 @@ async fn a_backfill_starts_what_was_not_started() {
     let now = Timestamp::from_millis(1_767_225_300_000).plus(HOUR);
     let filled = fixture
         .engine()
-        .backfill(&ids::operation_id(), "hourly", Timestamp::from_millis(1_767_225_300_000 - 7_200_000), now)
+        .backfill(
+            &tester(),
+            &ids::operation_id(),
+            "hourly",
+            Timestamp::from_millis(1_767_225_300_000 - 7_200_000),
+            now,
+        )
         .await;
     let filled = filled.unwrap();
     assert_eq!((filled.runs.len(), filled.next), (3, None));
@@ -123,9 +130,13 @@ async fn what_cannot_be_is_refused() {
         (Schedule { workflow: "nothing".into(), ..hourly() }, "no workflow `nothing`"),
         (Schedule { name: "a b".into(), ..hourly() }, "not a name"),
     ] {
-        let refused =
-            fixture.engine().put_schedule(&ids::operation_id(), schedule).await.unwrap_err().to_string();
+        let refused = fixture
+            .engine()
+            .put_schedule(&tester(), &ids::operation_id(), schedule)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains(expected), "{refused}");
     }
-    assert!(fixture.engine().archive().schedules().await.unwrap().is_empty());
+    assert!(fixture.engine().history().schedules().await.unwrap().is_empty());
 }

@@ -15,7 +15,7 @@ use switchyard_store_memory::MemoryStore;
 use tokio::sync::{Notify, mpsc};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::support::program;
+use crate::support::{program, tester};
 
 /// What is logged on this thread, line by line.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ async fn a_worker_that_stops_tells_how_far_it_is() {
     let settings = WorkerSettings { tell_every: Duration::from_millis(1), ..WorkerSettings::embedded(4) };
     let pool = WorkerPool::start(hot, Arc::new(services), &settings);
     let obey = program("name: w\nnodes: {a: {type: function, function: obey}}");
-    let run = engine.submit(Submission::new(obey, json!({}))).await.unwrap().run();
+    let run = engine.submit(&tester(), Submission::new(obey, json!({}))).await.unwrap().run();
     begun.notified().await;
     assert_eq!(pool.busy().slots(), 1);
 
@@ -97,5 +97,5 @@ async fn a_worker_that_stops_tells_how_far_it_is() {
         last = line;
     }
     assert!(last.contains("every task is finished or handed back phase=3"), "{last}");
-    assert_eq!(engine.archive().run(run).await.unwrap().unwrap().status, RunStatus::Succeeded);
+    assert_eq!(engine.history().run(run).await.unwrap().status, RunStatus::Succeeded);
 }

@@ -8,7 +8,7 @@ use switchyard_core::run::{EventKind, NodeState, Run, RunStatus};
 use switchyard_core::{RunId, Timestamp};
 use switchyard_embedded::{Embedded, Options};
 use switchyard_lang::Program;
-use switchyard_runtime::{Engine, Handlers, RunView, Submission};
+use switchyard_runtime::{Engine, Handlers, Principal, RunView, Submission};
 use switchyard_store::ManualClock;
 use tempfile::TempDir;
 
@@ -24,6 +24,11 @@ pub(crate) fn program(text: &str) -> Arc<Program> {
     Arc::new(
         Program::compile_text("test.yaml", text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}")),
     )
+}
+
+/// Who asks, where a test does not look at it.
+pub(crate) fn tester() -> Principal {
+    Principal::local("tester")
 }
 
 impl TestEngine {
@@ -71,7 +76,7 @@ impl TestEngine {
     }
 
     pub(crate) async fn start(&self, text: &str, input: Value) -> RunId {
-        self.engine().submit(Submission::new(program(text), input)).await.unwrap().run()
+        self.engine().submit(&tester(), Submission::new(program(text), input)).await.unwrap().run()
     }
 
     pub(crate) async fn end(&self, run: RunId) -> RunView {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchyard_core::run::{Decision, NodeState, RunStatus};
-use switchyard_runtime::ids;
+use switchyard_runtime::{Principal, ids};
 use switchyard_store::{ApprovalFilter, ApprovalStatus};
 
-use crate::support::{RunViewExt, TestEngine};
+use crate::support::{RunViewExt, TestEngine, tester};
 
 #[tokio::test]
 async fn a_sleep_lasts_as_long_as_it_says_even_across_a_restart() {
@@ -36,20 +36,23 @@ async fn a_person_approves_with_a_comment() {
     let fixture = fixture.reopen().await;
     fixture.embedded.work();
     let pending = ApprovalFilter { run: None, status: Some(ApprovalStatus::Pending) };
-    let approvals = fixture.engine().archive().approvals(&pending).await.unwrap();
+    let approvals = fixture.engine().history().approvals(&pending).await.unwrap();
     assert_eq!(approvals[0].prompt.as_deref(), Some("ship it?"));
     let id = &approvals[0].approval;
     assert_eq!(
         fixture
             .engine()
-            .decide(id, &ids::operation_id(), Decision::Approved, "boss", "go ahead")
+            .decide(&Principal::local("boss"), id, &ids::operation_id(), Decision::Approved, "go ahead")
             .await
             .unwrap(),
         run
     );
     assert_eq!(fixture.end(run).await.output(), json!("go ahead"));
-    let again =
-        fixture.engine().decide(id, &ids::operation_id(), Decision::Rejected, "boss", "").await.unwrap_err();
+    let again = fixture
+        .engine()
+        .decide(&Principal::local("boss"), id, &ids::operation_id(), Decision::Rejected, "")
+        .await
+        .unwrap_err();
     assert_eq!(again.to_string(), "the approval was decided already, or its run no longer waits for it");
 }
 
@@ -72,7 +75,7 @@ async fn a_workflow_that_takes_too_long_takes_its_runs_along() {
     clock.advance(Duration::from_secs(60));
     let view = fixture.end(run).await;
     assert_eq!((view.status(), view.error_code()), (RunStatus::Failed, "timeout".into()));
-    assert_eq!(fixture.engine().hot().size().await.unwrap().runs, 0, "the child was cancelled");
+    assert_eq!(fixture.engine().size().await.unwrap().runs, 0, "the child was cancelled");
 }
 
 #[tokio::test]
@@ -102,7 +105,7 @@ nodes:
             panic!("{:?}", state.node(each))
         };
         let next = children.specs.get(children.ended).unwrap().run;
-        fixture.engine().signal(next, &ids::operation_id(), "go", &json!(null)).await.unwrap();
+        fixture.engine().signal(&tester(), next, &ids::operation_id(), "go", &json!(null)).await.unwrap();
         fixture.end(next).await;
         fixture = fixture.reopen().await;
         fixture.embedded.work();

@@ -1,4 +1,5 @@
-//! Background duties: one file each. What one pass does is a method of the hot store, which tests call.
+//! Background duties: one file each. What one pass does is a method of the engine or of a store, which tests
+//! call.
 
 mod operations;
 mod reclaim;

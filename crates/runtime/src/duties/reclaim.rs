@@ -1,22 +1,17 @@
 //! Takes claims back from workers that went silent, and fails attempts that took longer than their limit.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_observe::Once;
-use switchyard_store::{Clock, HotStore};
 use tokio_util::sync::CancellationToken;
 
+use crate::Engine;
+
 /// Makes a pass every `every`.
-pub async fn reclaim_forever(
-    hot: Arc<dyn HotStore>,
-    clock: Arc<dyn Clock>,
-    every: Duration,
-    stop: CancellationToken,
-) {
+pub async fn reclaim_forever(engine: Engine, every: Duration, stop: CancellationToken) {
     let mut trouble = Once::default();
     while !stop.is_cancelled() {
-        match hot.reclaim().await {
+        match engine.reclaim().await {
             Ok(claims) => {
                 trouble.is_over();
                 if claims > 0 {
@@ -29,7 +24,7 @@ pub async fn reclaim_forever(
             Err(_) => {}
         }
         tokio::select! {
-            () = clock.sleep(every) => {}
+            () = engine.clock().sleep(every) => {}
             () = stop.cancelled() => {}
         }
     }

@@ -1,12 +1,12 @@
 //! Fires timers when they are due: retries, sleeps, time-outs, deadlines.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_core::Timestamp;
 use switchyard_observe::Once;
-use switchyard_store::{Clock, HotStore};
 use tokio_util::sync::CancellationToken;
+
+use crate::Engine;
 
 /// How long to wait after the store did not answer.
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
@@ -19,10 +19,10 @@ enum Next {
 }
 
 /// Fires what is due, sleeps until the next, and looks again when an earlier one is set.
-pub async fn keep_time(hot: Arc<dyn HotStore>, clock: Arc<dyn Clock>, stop: CancellationToken) {
+pub async fn keep_time(engine: Engine, stop: CancellationToken) {
     let mut trouble = Once::default();
     while !stop.is_cancelled() {
-        let next = match hot.fire_timers().await {
+        let next = match engine.fire_timers().await {
             Ok((_, next)) => {
                 trouble.is_over();
                 next.map_or(Next::Nothing, Next::At)
@@ -36,14 +36,14 @@ pub async fn keep_time(hot: Arc<dyn HotStore>, clock: Arc<dyn Clock>, stop: Canc
         };
         let due = async {
             match next {
-                Next::At(at) => clock.sleep_until(at).await,
-                Next::TryAgain => clock.sleep(AFTER_TROUBLE).await,
+                Next::At(at) => engine.clock().sleep_until(at).await,
+                Next::TryAgain => engine.clock().sleep(AFTER_TROUBLE).await,
                 Next::Nothing => std::future::pending().await,
             }
         };
         tokio::select! {
             () = due => {}
-            () = hot.timers_changed() => {}
+            () = engine.hot.timers_changed() => {}
             () = stop.cancelled() => {}
         }
     }

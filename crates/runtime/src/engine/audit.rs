@@ -36,7 +36,7 @@ impl History {
         let (mut audit, mut seen) = (Audit::default(), Seen::default());
         let mut filter = RunFilter { include_children: true, limit: PAGE, ..RunFilter::default() };
         loop {
-            let page = self.archive().runs(&filter).await?;
+            let page = self.archive.runs(&filter).await?;
             for record in &page.items {
                 self.audit_run(record, &mut audit, &mut seen).await?;
             }
@@ -60,7 +60,7 @@ impl History {
             Ok(events) => events,
             Err(error) => return audit.note(run, error),
         };
-        if events.is_empty() && self.archive().run(run).await?.is_none() {
+        if events.is_empty() && self.archive.run(run).await?.is_none() {
             // It was removed since the list was read.
             return Ok(());
         }

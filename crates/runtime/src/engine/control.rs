@@ -2,46 +2,50 @@
 
 use serde_json::Value;
 use switchyard_core::in_flight::Command;
-use switchyard_core::run::{Decision, Operation, Refusal, Run};
+use switchyard_core::run::{Decision, Operation, Refusal};
 use switchyard_core::{ApprovalId, OperationId, RunId};
 use switchyard_store::StoreError;
 
 use super::operation::operation;
 use super::{Engine, EngineError};
+use crate::Principal;
 
 impl Engine {
     /// Workers are told to stop what they hold of it, and have the store's grace for that; with `now` none.
     pub async fn cancel(
         &self,
+        by: &Principal,
         run: RunId,
         id: &OperationId,
-        by: &str,
         reason: &str,
         compensate: bool,
         now: bool,
     ) -> Result<(), EngineError> {
-        let command = Command::Cancel { by: by.into(), reason: reason.into(), compensate, now };
+        let by = by.name();
+        let command = Command::Cancel { by: by.clone(), reason: reason.into(), compensate, now };
         let operation = operation(id, &("cancel", by, reason, compensate, now));
         self.command(run, operation, command, "cancelled").await
     }
 
-    pub async fn pause(&self, run: RunId, id: &OperationId, by: &str) -> Result<(), EngineError> {
-        let operation = operation(id, &("pause", by));
-        self.command(run, operation, Command::Pause { by: by.into() }, "paused").await
+    pub async fn pause(&self, by: &Principal, run: RunId, id: &OperationId) -> Result<(), EngineError> {
+        let operation = operation(id, &("pause", by.name()));
+        self.command(run, operation, Command::Pause { by: by.name().clone() }, "paused").await
     }
 
-    pub async fn resume(&self, run: RunId, id: &OperationId, by: &str) -> Result<(), EngineError> {
-        let operation = operation(id, &("resume", by));
-        self.command(run, operation, Command::Resume { by: by.into() }, "resumed").await
+    pub async fn resume(&self, by: &Principal, run: RunId, id: &OperationId) -> Result<(), EngineError> {
+        let operation = operation(id, &("resume", by.name()));
+        self.command(run, operation, Command::Resume { by: by.name().clone() }, "resumed").await
     }
 
     pub async fn signal(
         &self,
+        by: &Principal,
         run: RunId,
         id: &OperationId,
         name: &str,
         payload: &Value,
     ) -> Result<(), EngineError> {
+        tracing::debug!(%by, %run, name, "a run is signalled");
         let payload = self.payloads.keep(payload).await?;
         let operation = operation(id, &("signal", name, &payload));
         self.command(run, operation, Command::Signal { name: name.into(), payload }, "signalled").await
@@ -50,16 +54,17 @@ impl Engine {
     /// Approves or rejects. The run that waits for it goes on.
     pub async fn decide(
         &self,
+        by: &Principal,
         approval: &ApprovalId,
         id: &OperationId,
         decision: Decision,
-        by: &str,
         comment: &str,
     ) -> Result<RunId, EngineError> {
         let run = self.run_of_approval(approval).await?;
+        let by = by.name();
         let operation = operation(id, &("decide", approval, decision, by, comment));
         let command =
-            Command::Decide { approval: approval.clone(), decision, by: by.into(), comment: comment.into() };
+            Command::Decide { approval: approval.clone(), decision, by: by.clone(), comment: comment.into() };
         match self.command(run, operation, command, "decided").await {
             Ok(()) => Ok(run),
             // Its run has ended: the question was answered, or withdrawn.
@@ -78,17 +83,17 @@ impl Engine {
     }
 
     /// Starts an ended run over from what failed.
-    pub async fn retry(&self, run: RunId, id: &OperationId, by: &str) -> Result<(), EngineError> {
-        self.retry_as(run, &operation(id, &("retry", by)), by).await
+    pub async fn retry(&self, by: &Principal, run: RunId, id: &OperationId) -> Result<(), EngineError> {
+        self.retry_as(by, run, &operation(id, &("retry", by.name()))).await
     }
 
     pub(super) async fn retry_as(
         &self,
+        by: &Principal,
         run: RunId,
         operation: &Operation,
-        by: &str,
     ) -> Result<(), EngineError> {
-        let command = Command::Retry { by: by.into() };
+        let command = Command::Retry { by: by.name().clone() };
         self.until_known(&operation.id, || self.try_retry(run, operation, command.clone())).await
     }
 
@@ -103,25 +108,5 @@ impl Engine {
             self.hot.restore(vec![ended]).await?;
         }
         self.try_command(run, operation, command, "retried").await
-    }
-
-    /// The newest state of a run, wherever it lives.
-    pub async fn state(&self, run: RunId) -> Result<Run, EngineError> {
-        match self.hot.snapshot(run).await {
-            Ok(Some(state)) => Ok(state),
-            Ok(None) => self.history().state(run, None).await,
-            Err(StoreError::Unavailable(why)) => self.state_if_ended(run, why).await,
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// While the hot store does not answer, runs that have ended are still there to be read. One that has not may be
-    /// further than the archive knows: that is not shown as if it were its state.
-    async fn state_if_ended(&self, run: RunId, why: String) -> Result<Run, EngineError> {
-        match self.archive.run(run).await? {
-            Some(record) if record.status.is_terminal() => self.history().state(run, None).await,
-            Some(_) => Err(StoreError::Unavailable(why).into()),
-            None => Err(EngineError::UnknownRun(run)),
-        }
     }
 }

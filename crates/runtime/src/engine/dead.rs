@@ -15,6 +15,7 @@ use switchyard_store::{DeadKind, DeadLetter, Mutation, PRIORITIES, Purge, StoreE
 
 use super::operation::operation as asked;
 use super::{Engine, EngineError, History};
+use crate::Principal;
 
 /// Dead letters that are to go.
 #[derive(Clone, Debug, Serialize)]
@@ -73,11 +74,11 @@ impl Engine {
     /// what the first time did not get to.
     pub async fn redrive(
         &self,
+        by: &Principal,
         id: &str,
         operation: &OperationId,
-        by: &str,
     ) -> Result<Option<RunId>, EngineError> {
-        let request = self.asks(operation, "redrive", &(id, by))?;
+        let request = self.asks(by, operation, "redrive", &(id, by.name()))?;
         let noted = self.mutate(&request, || async move {
             let letter = self.archive.dead_letter(id).await?;
             let letter = letter.ok_or_else(|| StoreError::unknown("dead letter", id))?;
@@ -89,8 +90,8 @@ impl Engine {
         let run = match (letter.kind, letter.run_id, &letter.signal) {
             (DeadKind::Task, Some(run), _) => {
                 let run = self.eldest(run).await?;
-                let asked = asked(operation, &("redrive", id, by));
-                self.retry_as(run, &asked, by).await?;
+                let asked = asked(operation, &("redrive", id, by.name()));
+                self.retry_as(by, run, &asked).await?;
                 Some(run)
             }
             (DeadKind::OutboxEntry, ..) => {
@@ -116,8 +117,13 @@ impl Engine {
     }
 
     /// Removes dead letters. How many.
-    pub async fn purge(&self, operation: &OperationId, which: &PurgeRequest) -> Result<usize, EngineError> {
-        let request = self.asks(operation, "purge", which)?;
+    pub async fn purge(
+        &self,
+        by: &Principal,
+        operation: &OperationId,
+        which: &PurgeRequest,
+    ) -> Result<usize, EngineError> {
+        let request = self.asks(by, operation, "purge", which)?;
         let outcome = self.mutate(&request, || async move {
             Ok(Mutation::PurgeDeadLetters(match which {
                 PurgeRequest::One(id) => Purge::One(id.as_str().into()),
@@ -145,7 +151,7 @@ impl History {
     pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, EngineError> {
         let mut graphs = HashMap::new();
         let mut views = Vec::new();
-        for letter in self.archive().dead_letters(limit).await? {
+        for letter in self.archive.dead_letters(limit).await? {
             views.push(self.placed(letter, &mut graphs).await?);
         }
         Ok(views)
@@ -153,7 +159,7 @@ impl History {
 
     /// A dead letter with every delivery that led to it.
     pub async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, EngineError> {
-        let letter = self.archive().dead_letter(id).await?;
+        let letter = self.archive.dead_letter(id).await?;
         let letter = letter.ok_or_else(|| StoreError::unknown("dead letter", id))?;
         let mut view = self.placed(letter, &mut HashMap::new()).await?;
         if let (Some(run), Some(node)) = (view.letter.run_id, &view.letter.node) {
@@ -171,7 +177,7 @@ impl History {
     ) -> Result<DeadLetterView, EngineError> {
         let mut view = DeadLetterView { letter, queue: None, priority: None, deliveries: None };
         let (Some(run), Some(node)) = (view.letter.run_id, &view.letter.node) else { return Ok(view) };
-        let Some(record) = self.archive().run(run).await? else { return Ok(view) };
+        let Some(record) = self.archive.run(run).await? else { return Ok(view) };
         let ir = match graphs.get(&record.definition) {
             Some(ir) => ir.clone(),
             None => self.program(record.definition).await?.ir.clone(),

@@ -74,7 +74,7 @@ impl Follow {
     pub async fn ready(&mut self) -> Result<Vec<Event>, EngineError> {
         // Before the read: what happens during it is news again.
         self.news.borrow_and_update();
-        let events = self.history.archive().events(self.run, self.after, PAGE).await?;
+        let events = self.history.events_page(self.run, self.after, PAGE).await?;
         self.after = events.last().map_or(self.after, |last| last.seq);
         Ok(events)
     }

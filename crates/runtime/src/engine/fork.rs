@@ -14,7 +14,7 @@ use super::operation::operation;
 use super::submit::Naming;
 use super::{Engine, EngineError};
 use crate::evaluate::prepare_input;
-use crate::ids;
+use crate::{Principal, ids};
 
 /// Where to fork from, and what to change.
 #[derive(Clone, Debug)]
@@ -38,13 +38,14 @@ pub struct Forked {
 
 impl Engine {
     /// The operation id is the idempotency key of the new run.
-    pub async fn fork(&self, fork: Fork) -> Result<Forked, EngineError> {
+    pub async fn fork(&self, by: &Principal, fork: Fork) -> Result<Forked, EngineError> {
         let asked = operation(&fork.operation, &("fork", fork.run, &fork.from, &fork.input, &fork.edits));
         let id = ids::run_id(self.clock.now(), 0);
         let naming = Naming::by_key(id, fork.operation.as_str(), Body::of_fork(asked.command));
         if let Some(known) = self.known(&naming).await? {
             return self.forked_before(known.run(), fork.run).await;
         }
+        tracing::debug!(%by, run = %fork.run, from = %fork.from, "a run is forked");
         let origin = self.state(fork.run).await?;
         let seeds = origin.seeds_before(&fork.from)?;
         let before = self.catalog.get(origin.ir.hash).await?;

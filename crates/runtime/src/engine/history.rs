@@ -8,7 +8,7 @@ use switchyard_core::ir::Ir;
 use switchyard_core::run::{Event, EventKind, Run};
 use switchyard_core::{Hash, RunId};
 use switchyard_lang::Program;
-use switchyard_store::{Archive, StoreError};
+use switchyard_store::{Archive, ArchiveMark};
 
 use super::EngineError;
 use crate::Payloads;
@@ -18,7 +18,7 @@ const PAGE: usize = 10_000;
 
 #[derive(Clone)]
 pub struct History {
-    archive: Arc<dyn Archive>,
+    pub(super) archive: Arc<dyn Archive>,
     payloads: Payloads,
 }
 
@@ -33,12 +33,13 @@ impl History {
         Self { archive, payloads }
     }
 
-    pub fn archive(&self) -> &Arc<dyn Archive> {
-        &self.archive
-    }
-
     pub fn payloads(&self) -> &Payloads {
         &self.payloads
+    }
+
+    /// Which archive this is, and how far it has come.
+    pub async fn mark(&self) -> Result<ArchiveMark, EngineError> {
+        Ok(self.archive.mark().await?)
     }
 
     /// The events of a run after `after`, up to and including `until`.
@@ -97,8 +98,7 @@ impl History {
     }
 
     pub async fn program(&self, hash: Hash) -> Result<Program, EngineError> {
-        let text = self.archive.definition(hash).await?;
-        let text = text.ok_or_else(|| StoreError::unknown("definition", hash))?;
+        let text = self.definition(hash).await?;
         Program::from_canonical(&text).map_err(EngineError::Invalid)
     }
 }

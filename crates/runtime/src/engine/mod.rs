@@ -1,5 +1,7 @@
-//! Everything that can be done with runs. The CLI, the server and the SDK call this; it calls the two seams.
+//! Everything that can be done with runs. The CLI, the server and the SDK call this; it calls the two seams, and hands
+//! neither of them out.
 
+mod approvals;
 mod audit;
 mod body;
 mod control;
@@ -7,15 +9,19 @@ mod dead;
 mod error;
 mod follow;
 mod fork;
+mod health;
 mod history;
 mod mutate;
 mod operation;
 mod patch;
 mod recover;
 mod retain;
+mod runs;
 mod schedules;
 mod submit;
+mod tasks;
 mod view;
+mod workflows;
 
 use std::sync::Arc;
 
@@ -29,6 +35,7 @@ pub use dead::PurgeRequest;
 pub use error::EngineError;
 pub use follow::Follow;
 pub use fork::{Fork, Forked};
+pub use health::NotReady;
 pub use history::History;
 pub use patch::PatchRequest;
 pub use recover::Recovered;
@@ -36,7 +43,7 @@ pub use retain::Retained;
 pub use schedules::Pass;
 pub use submit::Submission;
 
-pub(crate) use mutate::mutate;
+pub(crate) use mutate::{mutate, request};
 
 /// The engine over one pair of stores.
 #[derive(Clone)]
@@ -76,7 +83,7 @@ impl Engine {
         Self { observe, ..self }
     }
 
-    /// What can be read without the hot store.
+    /// Everything that can be read without the hot store.
     pub fn history(&self) -> &History {
         &self.history
     }
@@ -84,14 +91,6 @@ impl Engine {
     /// Who may use the API.
     pub fn keys(&self) -> &Arc<ApiKeys> {
         &self.keys
-    }
-
-    pub fn hot(&self) -> &Arc<dyn HotStore> {
-        &self.hot
-    }
-
-    pub fn archive(&self) -> &Arc<dyn Archive> {
-        &self.archive
     }
 
     pub fn catalog(&self) -> &Arc<Catalog> {

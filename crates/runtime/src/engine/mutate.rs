@@ -1,16 +1,12 @@
 //! Changes that belong to no run: workflows, schedules, API keys, dead letters. Each is made once for its operation id.
 
-use std::sync::Arc;
-
 use serde::Serialize;
-use switchyard_core::OperationId;
-use switchyard_lang::Program;
-use switchyard_store::{
-    Archive, Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRequest, StoreError, WorkflowRecord,
-};
+use switchyard_core::{OperationId, Timestamp};
+use switchyard_store::{Archive, Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRequest, StoreError};
 
 use super::operation::until_known;
 use super::{Engine, EngineError};
+use crate::Principal;
 
 /// Operations that are let go in one transaction.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
@@ -36,6 +32,20 @@ where
     .await
 }
 
+/// The operation with this id that asks for this: everything that its caller said. What it changes has no history that
+/// could name the caller, so the log does.
+pub(crate) fn request(
+    by: &Principal,
+    operation: &OperationId,
+    kind: &str,
+    asked: &impl Serialize,
+    at: Timestamp,
+) -> Result<OperationRequest, EngineError> {
+    tracing::debug!(%by, %operation, kind, "a change is asked for");
+    let request = OperationRequest::new(operation.clone(), kind, asked, at);
+    Ok(request.map_err(|error| StoreError::Corrupt(error.to_string()))?)
+}
+
 impl Engine {
     pub(super) async fn mutate<F>(
         &self,
@@ -51,27 +61,12 @@ impl Engine {
     /// `asked` is everything that the caller said.
     pub(super) fn asks(
         &self,
+        by: &Principal,
         operation: &OperationId,
         kind: &str,
         asked: &impl Serialize,
     ) -> Result<OperationRequest, EngineError> {
-        let request = OperationRequest::new(operation.clone(), kind, asked, self.clock.now());
-        Ok(request.map_err(|error| StoreError::Corrupt(error.to_string()))?)
-    }
-
-    /// Keeps a program under its name: a new version, unless the newest is the same already.
-    pub async fn register_workflow(
-        &self,
-        operation: &OperationId,
-        program: &Arc<Program>,
-    ) -> Result<WorkflowRecord, EngineError> {
-        let request = self.asks(operation, "register_workflow", &(&program.ir.name, program.hash))?;
-        let outcome = self.mutate(&request, || async move {
-            self.catalog.add(program.clone()).await?;
-            let name = program.ir.name.to_string();
-            Ok(Mutation::RegisterWorkflow { name, definition: program.hash, at: self.clock.now() })
-        });
-        Ok(outcome.await?.workflow()?)
+        request(by, operation, kind, asked, self.clock.now())
     }
 
     /// One pass of the duty that lets operations go a day after they were asked for. How many went.

@@ -11,7 +11,7 @@ use switchyard_lang::{Program, patch};
 
 use super::operation::operation;
 use super::{Engine, EngineError};
-use crate::ids;
+use crate::{Principal, ids};
 
 #[derive(Clone, Debug)]
 pub struct PatchRequest {
@@ -20,7 +20,6 @@ pub struct PatchRequest {
     /// The version of the graph that the author looked at; the newest by default.
     pub seen: Option<u32>,
     pub operation: OperationId,
-    pub author: Arc<str>,
     pub reason: Arc<str>,
     /// Only say what would happen.
     pub dry_run: bool,
@@ -36,13 +35,13 @@ struct Change {
 }
 
 impl Engine {
-    pub async fn patch(&self, request: PatchRequest) -> Result<PatchReport, EngineError> {
+    pub async fn patch(&self, by: &Principal, request: PatchRequest) -> Result<PatchReport, EngineError> {
         if request.ops.is_empty() {
             return Err(EngineError::BadRequest("a patch needs at least one operation".into()));
         }
         let ops = serde_json::to_value(&request.ops)
             .map_err(|error| EngineError::BadRequest(format!("the operations: {error}")))?;
-        let asked = ("patch", &ops, request.seen, &request.author, &request.reason);
+        let asked = ("patch", &ops, request.seen, by.name(), &request.reason);
         let operation = operation(&request.operation, &asked);
         let run = self.live(request.run).await?;
         if !request.dry_run
@@ -59,20 +58,20 @@ impl Engine {
             undoes: None,
             operation,
         };
-        self.put_on(&run, change, &request).await
+        self.put_on(by, &run, change, &request).await
     }
 
     /// Takes a patch back, as long as nothing that it touched has started. Later patches stay.
     pub async fn undo_patch(
         &self,
+        by: &Principal,
         run: RunId,
         undo: &PatchId,
         id: OperationId,
-        author: Arc<str>,
         dry_run: bool,
     ) -> Result<PatchReport, EngineError> {
         let run = self.live(run).await?;
-        let asked = operation(&id, &("undo_patch", undo, &author));
+        let asked = operation(&id, &("undo_patch", undo, by.name()));
         if !dry_run && let Some(report) = self.repeated(&run, &asked).await? {
             return Ok(report);
         }
@@ -88,8 +87,8 @@ impl Engine {
         };
         let reason = format!("undo {undo}").into();
         let request =
-            PatchRequest { run: run.id, ops: Vec::new(), seen: None, operation: id, author, reason, dry_run };
-        self.put_on(&run, change, &request).await
+            PatchRequest { run: run.id, ops: Vec::new(), seen: None, operation: id, reason, dry_run };
+        self.put_on(by, &run, change, &request).await
     }
 
     /// What a patch came to that was put on the run before with the same operation id.
@@ -116,6 +115,7 @@ impl Engine {
 
     async fn put_on(
         &self,
+        by: &Principal,
         run: &Run,
         change: Change,
         request: &PatchRequest,
@@ -132,7 +132,7 @@ impl Engine {
             patch: patch.clone(),
             version: report.version,
             definition: change.program.hash,
-            author: request.author.clone(),
+            author: by.name().clone(),
             reason: request.reason.clone(),
             ops: change.ops,
             diff: change.diff,

@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
-use switchyard_api::{Backfilled, TickRun};
+use switchyard_api::{Backfilled, ScheduleView, TickRun};
 use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::{Concurrency, Refusal};
 use switchyard_core::schedule::{Overlap, Schedule, TICKS_MAX, Timetable};
 use switchyard_core::{OperationId, RunId, Timestamp};
 use switchyard_store::{Mutation, ScheduleRecord, StoreError};
 
-use super::{Engine, EngineError, Submission};
+use super::{Engine, EngineError, History, Submission};
+use crate::Principal;
 use crate::evaluate::prepare_input;
 
 /// What one look at the schedules came to.
@@ -25,14 +26,33 @@ pub struct Pass {
     pub next: Option<Timestamp>,
 }
 
+impl History {
+    /// By name.
+    pub async fn schedules(&self) -> Result<Vec<ScheduleRecord>, EngineError> {
+        Ok(self.archive.schedules().await?)
+    }
+
+    pub async fn schedule(&self, name: &str) -> Result<ScheduleRecord, EngineError> {
+        let found = self.archive.schedule(name).await?;
+        found.ok_or_else(|| StoreError::unknown("schedule", name).into())
+    }
+
+    /// A schedule as clients see it: as they would put it, and where it stands.
+    pub async fn schedule_view(&self, record: ScheduleRecord) -> Result<ScheduleView, EngineError> {
+        let input = self.payloads().show(&record.schedule.input).await?;
+        Ok(ScheduleView::of(record, input))
+    }
+}
+
 impl Engine {
     /// Keeps a schedule; it starts at its next tick.
     pub async fn put_schedule(
         &self,
+        by: &Principal,
         operation: &OperationId,
         schedule: Schedule,
     ) -> Result<ScheduleRecord, EngineError> {
-        let request = self.asks(operation, "put_schedule", &schedule)?;
+        let request = self.asks(by, operation, "put_schedule", &schedule)?;
         let schedule = &schedule;
         let outcome = self.mutate(&request, || async move {
             read(schedule)?;
@@ -59,20 +79,26 @@ impl Engine {
     /// Ticks that pass while a schedule is paused are not made up for.
     pub async fn pause_schedule(
         &self,
+        by: &Principal,
         operation: &OperationId,
         name: &str,
         paused: bool,
     ) -> Result<ScheduleRecord, EngineError> {
-        let request = self.asks(operation, "pause_schedule", &(name, paused))?;
+        let request = self.asks(by, operation, "pause_schedule", &(name, paused))?;
         let outcome = self.mutate(&request, || async move {
-            let record = self.schedule(name).await?;
+            let record = self.history.schedule(name).await?;
             self.scheduling(Schedule { paused, ..record.schedule }).await
         });
         Ok(outcome.await?.schedule()?)
     }
 
-    pub async fn remove_schedule(&self, operation: &OperationId, name: &str) -> Result<(), EngineError> {
-        let request = self.asks(operation, "remove_schedule", &name)?;
+    pub async fn remove_schedule(
+        &self,
+        by: &Principal,
+        operation: &OperationId,
+        name: &str,
+    ) -> Result<(), EngineError> {
+        let request = self.asks(by, operation, "remove_schedule", &name)?;
         let remove = || async { Ok(Mutation::RemoveSchedule { name: name.to_owned() }) };
         match self.mutate(&request, remove).await?.changed()? {
             true => Ok(()),
@@ -80,23 +106,19 @@ impl Engine {
         }
     }
 
-    pub async fn schedule(&self, name: &str) -> Result<ScheduleRecord, EngineError> {
-        let found = self.archive.schedule(name).await?;
-        found.ok_or_else(|| StoreError::unknown("schedule", name).into())
-    }
-
     /// Starts the ticks of a span of time, in the past or not, that were not started yet. At most [`TICKS_MAX`].
     pub async fn backfill(
         &self,
+        by: &Principal,
         operation: &OperationId,
         name: &str,
         from: Timestamp,
         until: Timestamp,
     ) -> Result<Backfilled, EngineError> {
-        let request = self.asks(operation, "backfill", &(name, from, until))?;
+        let request = self.asks(by, operation, "backfill", &(name, from, until))?;
         // A tick is started once, so all of this may be done again; the note is what the first time came to.
         let outcome = self.mutate(&request, || async move {
-            let backfilled = self.start_ticks(name, from, until).await?;
+            let backfilled = self.start_ticks(by, name, from, until).await?;
             let note = serde_json::to_value(backfilled);
             Ok(Mutation::Note(note.map_err(|error| StoreError::Corrupt(error.to_string()))?))
         });
@@ -106,15 +128,16 @@ impl Engine {
 
     async fn start_ticks(
         &self,
+        by: &Principal,
         name: &str,
         from: Timestamp,
         until: Timestamp,
     ) -> Result<Backfilled, EngineError> {
-        let schedule = self.schedule(name).await?.schedule;
+        let schedule = self.history.schedule(name).await?.schedule;
         let timetable = read(&schedule)?;
         let mut runs = Vec::new();
         for tick in timetable.between(from, until) {
-            let acceptance = self.start_tick(&schedule, tick).await?;
+            let acceptance = self.start_tick(by, &schedule, tick).await?;
             let started = matches!(acceptance, Acceptance::New(_));
             runs.push(TickRun { tick, run_id: acceptance.run(), started });
         }
@@ -151,7 +174,7 @@ impl Engine {
                 tracing::info!(schedule = %schedule.name, %tick, "left out: the run before is still under way");
                 continue;
             }
-            let started = self.start_tick(&schedule, *tick).await?;
+            let started = self.start_tick(&Principal::switchyard(), &schedule, *tick).await?;
             if let Acceptance::New(_) = started {
                 self.observe.metrics().schedule_started();
             }
@@ -172,7 +195,12 @@ impl Engine {
         }
     }
 
-    async fn start_tick(&self, schedule: &Schedule, tick: Timestamp) -> Result<Acceptance, EngineError> {
+    async fn start_tick(
+        &self,
+        by: &Principal,
+        schedule: &Schedule,
+        tick: Timestamp,
+    ) -> Result<Acceptance, EngineError> {
         let (program, version) = self.scheduled_workflow(schedule).await?;
         let concurrency = (schedule.overlap == Overlap::Queue)
             .then(|| Concurrency { key: format!("schedule/{}", schedule.name).into(), limit: 1 });
@@ -182,7 +210,7 @@ impl Engine {
             concurrency,
             ..Submission::new(program, self.payloads.load(&schedule.input).await?)
         };
-        match self.submit(submission).await {
+        match self.submit(by, submission).await {
             // The tick was started before, with an older version of the workflow or of the schedule.
             Err(EngineError::Refused(Refusal::KeyReused { run, .. })) => Ok(Acceptance::Existing(run)),
             other => other,

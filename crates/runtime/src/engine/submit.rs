@@ -13,7 +13,7 @@ use switchyard_store::StoreError;
 use super::body::Body;
 use super::{Engine, EngineError};
 use crate::evaluate::{prepare_input, render_text};
-use crate::ids;
+use crate::{Principal, ids};
 
 #[cfg(test)]
 mod tests;
@@ -72,7 +72,7 @@ impl Engine {
     /// Accepts a run: when this returns, the run is durable and will end.
     ///
     /// While it is unknown whether an earlier try was accepted, the same run is handed in again, so it is there once.
-    pub async fn submit(&self, submission: Submission) -> Result<Acceptance, EngineError> {
+    pub async fn submit(&self, by: &Principal, submission: Submission) -> Result<Acceptance, EngineError> {
         let program = &submission.program;
         let input = prepare_input(program, submission.input.clone()).await.map_err(EngineError::Invalid)?;
         let payload =
@@ -82,6 +82,7 @@ impl Engine {
         if let Some(known) = self.known(&naming).await? {
             return Ok(known);
         }
+        tracing::debug!(%by, run = %naming.run, workflow = %program.ir.name, "a run is submitted");
         self.catalog.add(program.clone()).await?;
         let concurrency = concurrency(&submission, &input).await?;
         let accepted = Accepted {

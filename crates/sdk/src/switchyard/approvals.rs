@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use switchyard_core::run::Decision;
 use switchyard_core::{ApprovalId, RunId, Timestamp};
-use switchyard_runtime::{EngineError, ids};
+use switchyard_runtime::{EngineError, Principal, ids};
 use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus};
 
 use super::Switchyard;
@@ -44,18 +44,29 @@ impl Switchyard {
 
     /// Says yes; the run goes on. `by` and the comment are for the history and for the workflow's expressions.
     pub async fn approve(&self, approval: &ApprovalId, by: &str, comment: &str) -> Result<RunId, Error> {
-        Ok(self.engine().decide(approval, &ids::operation_id(), Decision::Approved, by, comment).await?)
+        Ok(self.decide(approval, Decision::Approved, by, comment).await?)
     }
 
     /// Says no; the node fails with the code `rejected`.
     pub async fn reject(&self, approval: &ApprovalId, by: &str, comment: &str) -> Result<RunId, Error> {
-        Ok(self.engine().decide(approval, &ids::operation_id(), Decision::Rejected, by, comment).await?)
+        Ok(self.decide(approval, Decision::Rejected, by, comment).await?)
+    }
+
+    async fn decide(
+        &self,
+        approval: &ApprovalId,
+        decision: Decision,
+        by: &str,
+        comment: &str,
+    ) -> Result<RunId, EngineError> {
+        let (by, operation) = (Principal::local(by), ids::operation_id());
+        self.engine().decide(&by, approval, &operation, decision, comment).await
     }
 
     async fn pending(&self, run: Option<RunId>) -> Result<Vec<PendingApproval>, Error> {
         let filter = ApprovalFilter { run, status: Some(ApprovalStatus::Pending) };
         let mut pending = Vec::new();
-        for record in self.engine().archive().approvals(&filter).await? {
+        for record in self.engine().history().approvals(&filter).await? {
             pending.push(self.shown(record).await?);
         }
         Ok(pending)

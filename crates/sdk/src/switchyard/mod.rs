@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchyard_core::RunId;
 use switchyard_embedded::Embedded;
-use switchyard_runtime::{Engine, Recovered, RunView, Submission, ids};
+use switchyard_runtime::{Engine, Principal, Recovered, RunView, Submission, ids};
 use switchyard_store::WorkflowRecord;
 use tokio::sync::watch;
 
@@ -74,7 +74,7 @@ impl Switchyard {
         let input = to_value(input)?;
         let Resolved { program, version } = workflow.into().resolve(self.engine()).await?;
         let submission = Submission { workflow_version: version, ..Submission::new(program, input) };
-        Ok(self.engine().submit(options.apply(submission)).await?.run())
+        Ok(self.engine().submit(&caller(), options.apply(submission)).await?.run())
     }
 
     /// Waits for the end of a run, which may be one that ended long ago.
@@ -102,7 +102,7 @@ impl Switchyard {
     pub async fn register_workflow(&self, workflow: impl Into<Workflow>) -> Result<WorkflowRecord, Error> {
         let engine = self.engine();
         let Resolved { program, .. } = workflow.into().resolve(engine).await?;
-        Ok(engine.register_workflow(&ids::operation_id(), &program).await?)
+        Ok(engine.register_workflow(&caller(), &ids::operation_id(), &program).await?)
     }
 
     /// The unfinished runs that were found when the folder was opened, and those that could not be taken up.
@@ -120,6 +120,11 @@ impl Switchyard {
     pub async fn shut_down(self) {
         self.embedded.shut_down(self.grace).await;
     }
+}
+
+/// The program around this, where it gives no name.
+fn caller() -> Principal {
+    Principal::local("sdk")
 }
 
 pub(crate) fn to_value(value: impl Serialize) -> Result<Value, Error> {

@@ -2,16 +2,15 @@
 
 use switchyard_core::run::{NodeState, Run};
 use switchyard_core::{RunId, Timestamp};
-use switchyard_runtime::{Engine, EngineError};
-use switchyard_store::{Change, Unfinished};
-use tokio::sync::watch;
+use switchyard_runtime::{Engine, EngineError, Follow};
+use switchyard_store::Unfinished;
 
 /// Every unfinished run, and the seq of its newest event.
 type Positions = Vec<(RunId, u64)>;
 
 enum Look {
-    /// A worker has something to do in a run, whose news these are.
-    Busy(watch::Receiver<Change>),
+    /// A worker has something to do in this run.
+    Busy(Follow),
     Idle(Positions),
     /// A run ended while it was looked at.
     Moved,
@@ -23,10 +22,10 @@ pub(super) async fn settle(engine: &Engine) -> Result<Option<Timestamp>, EngineE
     let mut before: Option<(Positions, Option<Timestamp>)> = None;
     loop {
         match look(engine).await? {
-            Look::Busy(mut news) => {
+            Look::Busy(follow) => {
                 before = None;
                 // The sender lives in the store. Should it go, the next look tells.
-                let _ = news.changed().await;
+                let _ = follow.news().await;
             }
             Look::Moved => before = None,
             Look::Idle(now) => match before.take() {
@@ -34,7 +33,7 @@ pub(super) async fn settle(engine: &Engine) -> Result<Option<Timestamp>, EngineE
                 // of them stood between the rounds, when the timers were looked at.
                 Some((then, next)) if then == now => return Ok(next),
                 _ => {
-                    let (fired, next) = engine.hot().fire_timers().await?;
+                    let (fired, next) = engine.fire_timers().await?;
                     before = (fired == 0).then_some((now, next));
                 }
             },
@@ -44,12 +43,12 @@ pub(super) async fn settle(engine: &Engine) -> Result<Option<Timestamp>, EngineE
 
 async fn look(engine: &Engine) -> Result<Look, EngineError> {
     let mut standing = Positions::new();
-    for Unfinished { run: id, .. } in engine.archive().unfinished().await? {
+    for Unfinished { run: id, .. } in engine.history().unfinished().await? {
         // Followed before it is looked at, so that no change falls between.
-        let news = engine.hot().follow(id);
-        match engine.hot().snapshot(id).await? {
+        let follow = engine.follow(id, 0);
+        match engine.in_flight_state(id).await? {
             None => return Ok(Look::Moved),
-            Some(run) if is_busy(&run) => return Ok(Look::Busy(news)),
+            Some(run) if is_busy(&run) => return Ok(Look::Busy(follow)),
             Some(run) => standing.push((id, run.seq)),
         }
     }

@@ -54,7 +54,7 @@ impl TestRun {
     /// happens while one is at work, such as a deadline.
     pub async fn jump(&self, by: Duration) -> Result<(), TestError> {
         self.setup.clock.advance(by);
-        self.switchyard.engine().hot().fire_timers().await?;
+        self.switchyard.engine().fire_timers().await?;
         Ok(())
     }
 
@@ -63,7 +63,7 @@ impl TestRun {
     pub async fn run_to_end<T: DeserializeOwned>(&self) -> Result<RunOutcome<T>, TestError> {
         loop {
             let next = self.settle().await?;
-            if !self.switchyard.engine().hot().in_flight(self.run).await? {
+            if !self.switchyard.engine().in_flight(self.run).await? {
                 return Ok(outcome::read(self.switchyard.view(self.run).await?)?);
             }
             match next {

@@ -1,19 +1,19 @@
 //! `/v1/approvals`: what waits for a person.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_api::Approval;
 use switchyard_core::run::Decision;
 use switchyard_core::{ApprovalId, OperationId};
-use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, StoreError};
+use switchyard_runtime::Principal;
+use switchyard_store::{ApprovalFilter, ApprovalStatus};
 
 use super::control::{REASON_BYTES_MAX, author};
 use super::runs::{run_id, run_now};
 use crate::ServerState;
-use crate::access::Caller;
 use crate::api::Api;
 use crate::extract::{Operation, OptionalBody, Params, Segments, short};
 use crate::openapi;
@@ -78,7 +78,7 @@ async fn list_approvals(
 ) -> Result<Json<Value>, Problem> {
     let run = query.run.map(|run| run_id(&run)).transpose()?;
     let status = (!query.all).then_some(ApprovalStatus::Pending);
-    let records = state.engine.archive().approvals(&ApprovalFilter { run, status }).await?;
+    let records = state.engine.history().approvals(&ApprovalFilter { run, status }).await?;
     let listed: Vec<Approval> = records.into_iter().map(Approval::listed).collect();
     Ok(Json(json!({ "approvals": listed })))
 }
@@ -87,18 +87,14 @@ async fn show_approval(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
 ) -> Result<Json<Approval>, Problem> {
-    let record: Option<ApprovalRecord> =
-        state.engine.archive().approval(&ApprovalId::new(&*approval)).await?;
-    let record = record.ok_or_else(|| StoreError::unknown("approval", &approval))?;
-    let payload = state.engine.payloads().show(&record.payload).await?;
-    Ok(Json(Approval::with(record, payload)))
+    Ok(Json(state.engine.history().approval(&ApprovalId::new(&*approval)).await?))
 }
 
 async fn approve_one(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
     Operation(operation): Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<DecideBody>,
 ) -> Result<Json<Value>, Problem> {
     decide(&state, &approval, &operation, &caller, &body, Decision::Approved).await
@@ -108,7 +104,7 @@ async fn reject_one(
     State(state): State<ServerState>,
     Segments(approval): Segments<String>,
     Operation(operation): Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<DecideBody>,
 ) -> Result<Json<Value>, Problem> {
     decide(&state, &approval, &operation, &caller, &body, Decision::Rejected).await
@@ -118,12 +114,12 @@ async fn decide(
     state: &ServerState,
     approval: &str,
     operation: &OperationId,
-    caller: &Caller,
+    caller: &Principal,
     body: &DecideBody,
     decision: Decision,
 ) -> Result<Json<Value>, Problem> {
     let comment = short("comment", &body.comment, REASON_BYTES_MAX)?;
     let by = author(body.by.as_ref(), caller)?;
-    let run = state.engine.decide(&ApprovalId::new(approval), operation, decision, by, comment).await?;
+    let run = state.engine.decide(&by, &ApprovalId::new(approval), operation, decision, comment).await?;
     run_now(state, run).await
 }

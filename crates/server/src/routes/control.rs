@@ -1,17 +1,16 @@
 //! `/v1/runs/{run}/…`: cancel, pause, resume, retry, fork, signal.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_base::PatchOp;
-use switchyard_runtime::Fork;
+use switchyard_runtime::{Fork, Principal};
 
 use super::runs::{run_id, run_now};
 use crate::ServerState;
-use crate::access::Caller;
 use crate::api::{Api, Operation};
 use crate::extract::{self, Body, OptionalBody, Segments, short};
 use crate::openapi;
@@ -114,22 +113,24 @@ fn register_fork(api: &mut Api) {
 }
 
 /// Who asks for it, as the history will show: the name of their key, unless they say something else.
-pub(super) fn author<'b>(by: Option<&'b String>, caller: &'b Caller) -> Result<&'b str, Problem> {
-    short("by", by.map_or(&*caller.0, String::as_str), NAME_BYTES_MAX)
+pub(super) fn author(by: Option<&String>, caller: &Principal) -> Result<Principal, Problem> {
+    let author = by.map_or_else(|| caller.clone(), |name| caller.on_behalf_of(name.as_str()));
+    short("by", author.name(), NAME_BYTES_MAX)?;
+    Ok(author)
 }
 
 async fn cancel_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
     extract::Operation(operation): extract::Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<CancelBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
     let reason = short("reason", body.reason.as_deref().unwrap_or_default(), REASON_BYTES_MAX)?;
     let compensate = body.compensate.unwrap_or(true);
     let (by, now) = (author(body.by.as_ref(), &caller)?, body.now.unwrap_or(false));
-    state.engine.cancel(run, &operation, by, reason, compensate, now).await?;
+    state.engine.cancel(&by, run, &operation, reason, compensate, now).await?;
     run_now(&state, run).await
 }
 
@@ -137,11 +138,11 @@ async fn pause_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
     extract::Operation(operation): extract::Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<ByBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    state.engine.pause(run, &operation, author(body.by.as_ref(), &caller)?).await?;
+    state.engine.pause(&author(body.by.as_ref(), &caller)?, run, &operation).await?;
     run_now(&state, run).await
 }
 
@@ -149,11 +150,11 @@ async fn resume_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
     extract::Operation(operation): extract::Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<ByBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    state.engine.resume(run, &operation, author(body.by.as_ref(), &caller)?).await?;
+    state.engine.resume(&author(body.by.as_ref(), &caller)?, run, &operation).await?;
     run_now(&state, run).await
 }
 
@@ -161,11 +162,11 @@ async fn retry_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
     extract::Operation(operation): extract::Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<ByBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    state.engine.retry(run, &operation, author(body.by.as_ref(), &caller)?).await?;
+    state.engine.retry(&author(body.by.as_ref(), &caller)?, run, &operation).await?;
     run_now(&state, run).await
 }
 
@@ -173,11 +174,12 @@ async fn signal_run(
     State(state): State<ServerState>,
     Segments((run, name)): Segments<(String, String)>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<SignalBody>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
     let name = short("name", &name, NAME_BYTES_MAX)?;
-    state.engine.signal(run, &operation, name, &body.payload).await?;
+    state.engine.signal(&caller, run, &operation, name, &body.payload).await?;
     run_now(&state, run).await
 }
 
@@ -185,11 +187,12 @@ async fn fork_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
     Body(body): Body<ForkBody>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let (run, from) = (run_id(&run)?, body.from.into());
     let fork = Fork { run, operation, from, input: body.input, edits: body.edits };
-    let forked = state.engine.fork(fork).await?;
+    let forked = state.engine.fork(&caller, fork).await?;
     let Json(mut answer) = run_now(&state, forked.run).await?;
     answer["kept"] = json!(forked.kept);
     answer["diff"] = json!(forked.diff);

@@ -1,19 +1,18 @@
 //! `/v1/dead-letters`: tasks and signals that wait for a person.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_api::DeadLetterView;
-use switchyard_runtime::PurgeRequest;
+use switchyard_runtime::{Principal, PurgeRequest};
 use switchyard_store::StoreError;
 
 use super::control::author;
 use super::runs::run_now;
 use crate::ServerState;
-use crate::access::Caller;
 use crate::api::Api;
 use crate::extract::{Body, Lasting, Operation, OptionalBody, Params, Segments};
 use crate::openapi;
@@ -142,8 +141,9 @@ async fn remove_letter(
     State(state): State<ServerState>,
     Segments(id): Segments<String>,
     Operation(operation): Operation,
+    Extension(caller): Extension<Principal>,
 ) -> Result<StatusCode, Problem> {
-    match state.engine.purge(&operation, &PurgeRequest::One(id.clone())).await? {
+    match state.engine.purge(&caller, &operation, &PurgeRequest::One(id.clone())).await? {
         0 => Err(StoreError::unknown("dead letter", id).into()),
         _ => Ok(StatusCode::NO_CONTENT),
     }
@@ -152,6 +152,7 @@ async fn remove_letter(
 async fn purge_letters(
     State(state): State<ServerState>,
     Operation(operation): Operation,
+    Extension(caller): Extension<Principal>,
     Body(body): Body<PurgeBody>,
 ) -> Result<Json<Value>, Problem> {
     let which = match (body.older_than, body.all) {
@@ -159,18 +160,18 @@ async fn purge_letters(
         (None, true) => PurgeRequest::All,
         _ => return Err(Problem::unprocessable("invalid_body", "say either `older_than` or `all`")),
     };
-    Ok(Json(json!({ "purged": state.engine.purge(&operation, &which).await? })))
+    Ok(Json(json!({ "purged": state.engine.purge(&caller, &operation, &which).await? })))
 }
 
 async fn redrive_letter(
     State(state): State<ServerState>,
     Segments(id): Segments<String>,
     Operation(operation): Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<RedriveBody>,
 ) -> Result<Json<Value>, Problem> {
     let by = author(body.by.as_ref(), &caller)?;
-    let run = match state.engine.redrive(&id, &operation, by).await? {
+    let run = match state.engine.redrive(&by, &id, &operation).await? {
         Some(run) => run_now(&state, run).await?.0,
         None => Value::Null,
     };

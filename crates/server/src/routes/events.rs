@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_core::RunId;
 use switchyard_core::run::{Event, EventKind};
-use switchyard_runtime::{EngineError, Follow};
+use switchyard_runtime::Follow;
 use switchyard_store::RunRecord;
 
 use super::runs::{page_size, run_id};
@@ -75,7 +75,7 @@ async fn events_of(
     let after = last_seen(&headers)?.or(query.after).unwrap_or(0);
     // Subscribed before the first look, so that nothing falls between.
     let follow = state.engine.follow(run, after);
-    let record = state.engine.archive().run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+    let record = state.engine.history().run(run).await?;
     if after > record.last_seq {
         let detail = format!("{run} has {} events; there is no event {after}", record.last_seq);
         return Err(Problem::bad_request("invalid_query", detail));
@@ -106,10 +106,10 @@ pub(super) fn has_ended(record: &RunRecord) -> bool {
 }
 
 async fn page(state: &ServerState, run: RunId, after: u64, limit: usize) -> Result<Json<Value>, Problem> {
-    let archive = state.engine.archive();
-    let events = archive.events(run, after, limit).await?;
+    let history = state.engine.history();
+    let events = history.events_page(run, after, limit).await?;
     let last = events.last().map_or(after, |event| event.seq);
-    let record = archive.run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+    let record = history.run(run).await?;
     let events: Vec<Value> = events.iter().map(wire::event).collect::<Result<_, _>>()?;
     Ok(Json(json!({
         "events": events,
@@ -167,8 +167,8 @@ impl Stream {
         if !matches!(last.kind, EventKind::RunEnded { .. }) {
             return false;
         }
-        let record = self.state.engine.archive().run(self.run).await;
-        record.ok().flatten().is_none_or(|record| record.last_seq == last.seq)
+        let record = self.state.engine.history().run(self.run).await;
+        record.map_or(true, |record| record.last_seq == last.seq)
     }
 }
 

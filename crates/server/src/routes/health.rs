@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use switchyard_runtime::NotReady;
 use switchyard_store::{StoreError, Unarchived};
 
 use crate::ServerState;
@@ -32,45 +33,27 @@ async fn readyz(State(state): State<ServerState>) -> Result<Json<Value>, Problem
         let status = StatusCode::SERVICE_UNAVAILABLE;
         return Err(Problem::new(status, "stopping", "the server is being stopped"));
     }
-    answers("hot_store_unavailable", "what is in flight", state.engine.hot().ready()).await?;
-    // An empty append is acknowledged once everything before it is durable: it fails if the archive cannot write.
-    answers("archive_unavailable", "history", state.engine.archive().append(Vec::new())).await?;
-    moves(state.engine.hot().unarchived()).await?;
+    state.engine.ready(PATIENCE).await.map_err(|why| match why {
+        NotReady::HotStore(error) => unavailable("hot_store_unavailable", "what is in flight", error),
+        NotReady::Archive(error) => unavailable("archive_unavailable", "history", error),
+        NotReady::OutboxStuck(unarchived) => stuck(&unarchived),
+    })?;
     Ok(Json(json!({ "status": "ready" })))
 }
 
-/// Asked by those who do not wait long, and who are not told where a store is: that is in the log.
-async fn answers(
-    code: &'static str,
-    what: &str,
-    answer: impl Future<Output = Result<(), StoreError>>,
-) -> Result<(), Problem> {
-    let answer = tokio::time::timeout(PATIENCE, answer).await;
-    let answer = answer.unwrap_or_else(|_| Err(StoreError::unavailable("no answer in time")));
-    answer.map_err(|error| {
-        if let StoreError::Mismatched(_) = error {
-            return error.into();
-        }
-        tracing::warn!(code, %error, "not ready");
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            code,
-            format!("the store of {what} does not take changes"),
-        )
-    })
+/// Clients that need no key are not told where a store is: that is in the log.
+fn unavailable(code: &'static str, what: &str, error: StoreError) -> Problem {
+    if let StoreError::Mismatched(_) = error {
+        return error.into();
+    }
+    tracing::warn!(code, %error, "not ready");
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, format!("the store of {what} does not take changes"))
 }
 
-/// What was answered reaches the archive. If it does not, decisions and submissions would wait in vain.
-async fn moves(
-    unarchived: impl Future<Output = Result<Option<Unarchived>, StoreError>>,
-) -> Result<(), Problem> {
-    let Ok(Ok(Some(Unarchived { changes, oldest, stuck: Some(why) }))) =
-        tokio::time::timeout(PATIENCE, unarchived).await
-    else {
-        return Ok(());
-    };
+fn stuck(Unarchived { changes, oldest, stuck }: &Unarchived) -> Problem {
+    let why = stuck.as_deref().unwrap_or_default();
     tracing::warn!(changes, oldest_s = oldest.as_secs(), %why, "the outbox is stuck");
     let detail = format!("{changes} changes wait for the archive, the oldest for {} s", oldest.as_secs());
-    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "outbox_stuck", detail)
-        .hint("the log and `switchyard doctor` say why"))
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "outbox_stuck", detail)
+        .hint("the log and `switchyard doctor` say why")
 }

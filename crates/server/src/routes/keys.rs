@@ -1,15 +1,15 @@
 //! `/v1/keys`: who may use the API.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_api::{ApiKeyView, DrawnKey};
 use switchyard_core::Hash;
-use switchyard_store::StoreError;
+use switchyard_runtime::Principal;
 
 use super::control::NAME_BYTES_MAX;
 use crate::ServerState;
@@ -87,6 +87,7 @@ async fn list_keys(State(state): State<ServerState>) -> Result<Json<Value>, Prob
 async fn create_key(
     State(state): State<ServerState>,
     Operation(operation): Operation,
+    Extension(caller): Extension<Principal>,
     Body(body): Body<CreateBody>,
 ) -> Result<Response, Problem> {
     let name = short("name", &body.name, NAME_BYTES_MAX)?;
@@ -94,8 +95,8 @@ async fn create_key(
         return Err(Problem::unprocessable("invalid_body", "`name` is empty or not printable"));
     }
     let drawn = body.drawn.map(DrawnKeyBody::read).transpose()?;
-    let made = state.engine.keys().create(&operation, name, drawn).await?;
-    tracing::info!(key = made.record.id, name, "an API key was made");
+    let made = state.engine.keys().create(&caller, &operation, name, drawn).await?;
+    tracing::info!(key = made.record.id, name, by = %caller, "an API key was made");
     let mut document = serde_json::to_value(ApiKeyView::from(made.record))?;
     if let Some(text) = made.text {
         document["key"] = text.to_string().into();
@@ -107,11 +108,11 @@ async fn revoke_key(
     State(state): State<ServerState>,
     Segments(id): Segments<String>,
     Operation(operation): Operation,
+    Extension(caller): Extension<Principal>,
 ) -> Result<Json<ApiKeyView>, Problem> {
-    if state.engine.keys().revoke(&operation, &id).await? {
-        tracing::info!(key = id, "an API key was revoked");
+    if state.engine.keys().revoke(&caller, &operation, &id).await? {
+        tracing::info!(key = id, by = %caller, "an API key was revoked");
     }
-    let read = state.engine.archive().api_key(&id).await;
-    let record = read.map_err(|error| Problem::from(error).after_the_change())?;
-    Ok(Json(record.ok_or_else(|| StoreError::unknown("api key", &id))?.into()))
+    let read = state.engine.keys().get(&id).await;
+    Ok(Json(read.map_err(|error| Problem::from(error).after_the_change())?.into()))
 }

@@ -1,18 +1,17 @@
 //! `/v1/runs/{run}/patches`: changing the graph of a run that is under way.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_base::PatchOp;
 use switchyard_core::PatchId;
-use switchyard_runtime::{PatchReport, PatchRequest};
+use switchyard_runtime::{PatchReport, PatchRequest, Principal};
 
 use super::control::{REASON_BYTES_MAX, author};
 use super::runs::run_id;
 use crate::ServerState;
-use crate::access::Caller;
 use crate::api::Api;
 use crate::extract::{Body, Operation, OptionalBody, Segments, short};
 use crate::openapi;
@@ -85,30 +84,30 @@ async fn patch_run(
     State(state): State<ServerState>,
     Segments(run): Segments<String>,
     Operation(operation): Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     Body(body): Body<PatchBody>,
 ) -> Result<Json<PatchReport>, Problem> {
+    let author = author(body.by.as_ref(), &caller)?;
     let request = PatchRequest {
         run: run_id(&run)?,
         ops: body.ops,
         seen: body.seen,
         operation,
-        author: author(body.by.as_ref(), &caller)?.into(),
         reason: short("reason", &body.reason, REASON_BYTES_MAX)?.into(),
         dry_run: body.dry_run,
     };
-    Ok(Json(state.engine.patch(request).await?))
+    Ok(Json(state.engine.patch(&author, request).await?))
 }
 
 async fn undo_patch(
     State(state): State<ServerState>,
     Segments((run, patch)): Segments<(String, String)>,
     Operation(operation): Operation,
-    caller: Caller,
+    Extension(caller): Extension<Principal>,
     OptionalBody(body): OptionalBody<UndoBody>,
 ) -> Result<Json<PatchReport>, Problem> {
-    let author = author(body.by.as_ref(), &caller)?.into();
+    let author = author(body.by.as_ref(), &caller)?;
     let (run, patch) = (run_id(&run)?, PatchId::new(patch));
-    let report = state.engine.undo_patch(run, &patch, operation, author, body.dry_run).await?;
+    let report = state.engine.undo_patch(&author, run, &patch, operation, body.dry_run).await?;
     Ok(Json(report))
 }

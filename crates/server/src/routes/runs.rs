@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use switchyard_core::run::{Concurrency, RunStatus};
 use switchyard_core::{OperationId, RunId, TraceLink};
 use switchyard_lang::{Definition, Program};
 use switchyard_observe::trace::incoming;
-use switchyard_runtime::{EngineError, Submission};
+use switchyard_runtime::{EngineError, Principal, Submission};
 use switchyard_store::{RunFilter, StoreError};
 
 use crate::ServerState;
@@ -145,6 +145,7 @@ async fn submit_run(
     State(state): State<ServerState>,
     headers: HeaderMap,
     IdempotencyKey(header): IdempotencyKey,
+    Extension(caller): Extension<Principal>,
     Body(body): Body<SubmitBody>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let key = one_key(header, body.idempotency_key.clone())?;
@@ -160,7 +161,7 @@ async fn submit_run(
     };
     // Only a concurrency key can make a run wait: all others are known to run without looking.
     let may_queue = submission.concurrency.is_some() || submission.program.definition.concurrency.is_some();
-    Ok(match state.engine.submit(submission).await? {
+    Ok(match state.engine.submit(&caller, submission).await? {
         Acceptance::New(run) if !may_queue => {
             (StatusCode::ACCEPTED, Json(json!({ "run_id": run, "status": RunStatus::Running })))
         }
@@ -179,9 +180,8 @@ async fn find_program(
 ) -> Result<(Arc<Program>, Option<u32>), Problem> {
     match &body.workflow {
         Value::String(name) => {
-            let record = state.engine.archive().workflow(name, body.version).await?;
-            let record = record.ok_or_else(|| StoreError::unknown("workflow", named(name, body.version)))?;
-            Ok((state.engine.catalog().get(record.definition).await?, Some(record.version)))
+            let (program, version) = state.engine.registered_program(name, body.version).await?;
+            Ok((program, Some(version)))
         }
         Value::Object(_) if body.version.is_some() => Err(Problem::unprocessable(
             "invalid_body",
@@ -190,10 +190,6 @@ async fn find_program(
         definition @ Value::Object(_) => Ok((Arc::new(Program::compile_value(definition)?), None)),
         _ => Err(Problem::unprocessable("invalid_body", "`workflow` must be a name or a definition")),
     }
-}
-
-pub(super) fn named(name: &str, version: Option<u32>) -> String {
-    version.map_or(name.to_owned(), |version| format!("{name} version {version}"))
 }
 
 /// The header and the field of the body are one thing.
@@ -227,7 +223,7 @@ fn concurrency(body: ConcurrencyBody) -> Result<Concurrency, Problem> {
 
 /// A run and where it stands.
 pub(super) async fn run_at(state: &ServerState, run: RunId) -> Result<Json<Value>, Problem> {
-    let record = state.engine.archive().run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+    let record = state.engine.history().run(run).await?;
     Ok(Json(json!({ "run_id": run, "status": record.status })))
 }
 
@@ -252,7 +248,7 @@ async fn list_runs(
         before: query.cursor.map(|text| text.parse::<RunId>().map_err(invalid)).transpose()?,
         limit: page_size(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?,
     };
-    let page = state.engine.archive().runs(&filter).await?;
+    let page = state.engine.history().runs(&filter).await?;
     Ok(Json(json!({ "runs": page.items, "next": page.next })))
 }
 

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_api::{Backfilled, ScheduleView};
 use switchyard_core::Timestamp;
 use switchyard_core::schedule::{CatchUp, Overlap, Schedule, Timetable};
-use switchyard_runtime::EngineError;
+use switchyard_runtime::{EngineError, Principal};
 use switchyard_store::ScheduleRecord;
 
 use crate::ServerState;
@@ -168,7 +168,7 @@ fn backfilled() -> Value {
 }
 
 async fn list_schedules(State(state): State<ServerState>) -> Result<Json<Value>, Problem> {
-    let records = state.engine.archive().schedules().await?;
+    let records = state.engine.history().schedules().await?;
     let listed: Vec<ScheduleView> = records.into_iter().map(ScheduleView::listed).collect();
     Ok(Json(json!({ "schedules": listed })))
 }
@@ -177,6 +177,7 @@ async fn put_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
     Body(body): Body<ScheduleBody>,
 ) -> Result<Json<Value>, Problem> {
     short("cron", &body.cron, TEXT_BYTES_MAX)?;
@@ -193,13 +194,16 @@ async fn put_schedule(
         catch_up: body.catch_up,
         paused: body.paused,
     };
-    let record = state.engine.put_schedule(&operation, schedule).await.map_err(|error| match error {
+    let record =
+        state.engine.put_schedule(&caller, &operation, schedule).await.map_err(|error| {
+            match error {
         EngineError::BadRequest(why) => Problem::unprocessable("invalid_schedule", why).hint(
             "`cron` has five fields, such as `30 9 * * 1-5`; `time_zone` is a name such as `Europe/Berlin`",
         ),
         other => other.into(),
-    })?;
-    Ok(Json(document(&state, &record).await.map_err(Problem::after_the_change)?))
+    }
+        })?;
+    Ok(Json(document(&state, record).await.map_err(Problem::after_the_change)?))
 }
 
 async fn show_schedule(
@@ -212,14 +216,14 @@ async fn show_schedule(
         let detail = format!("`upcoming` is {count}; it may be at most {UPCOMING_MAX}");
         return Err(Problem::bad_request("invalid_query", detail));
     }
-    let record = state.engine.schedule(&name).await?;
+    let record = state.engine.history().schedule(&name).await?;
     let timetable = timetable(&record)?;
     let first = timetable.next_after(state.engine.clock().now());
     let starts: Vec<String> = std::iter::successors(first, |tick| timetable.next_after(*tick))
         .take(count)
         .map(|tick| record.schedule.start_at(tick).to_string())
         .collect();
-    let mut shown = document(&state, &record).await?;
+    let mut shown = document(&state, record).await?;
     shown["upcoming"] = json!(starts);
     Ok(Json(shown))
 }
@@ -228,8 +232,9 @@ async fn remove_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
 ) -> Result<StatusCode, Problem> {
-    state.engine.remove_schedule(&operation, &name).await?;
+    state.engine.remove_schedule(&caller, &operation, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -237,31 +242,34 @@ async fn pause_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
 ) -> Result<Json<Value>, Problem> {
-    let record = state.engine.pause_schedule(&operation, &name, true).await?;
-    Ok(Json(document(&state, &record).await.map_err(Problem::after_the_change)?))
+    let record = state.engine.pause_schedule(&caller, &operation, &name, true).await?;
+    Ok(Json(document(&state, record).await.map_err(Problem::after_the_change)?))
 }
 
 async fn resume_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
 ) -> Result<Json<Value>, Problem> {
-    let record = state.engine.pause_schedule(&operation, &name, false).await?;
-    Ok(Json(document(&state, &record).await.map_err(Problem::after_the_change)?))
+    let record = state.engine.pause_schedule(&caller, &operation, &name, false).await?;
+    Ok(Json(document(&state, record).await.map_err(Problem::after_the_change)?))
 }
 
 async fn backfill_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
     Body(body): Body<BackfillBody>,
 ) -> Result<Json<Backfilled>, Problem> {
     let (from, until) = (moment("from", &body.from)?, moment("until", &body.until)?);
     if until < from {
         return Err(Problem::unprocessable("invalid_body", "`until` is before `from`"));
     }
-    Ok(Json(state.engine.backfill(&operation, &name, from, until).await?))
+    Ok(Json(state.engine.backfill(&caller, &operation, &name, from, until).await?))
 }
 
 fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
@@ -277,8 +285,6 @@ fn timetable(record: &ScheduleRecord) -> Result<Timetable, Problem> {
     record.schedule.timetable().map_err(|bad| Problem::internal("damaged", &bad))
 }
 
-/// A schedule as clients see it: as they would put it, and where it stands.
-async fn document(state: &ServerState, record: &ScheduleRecord) -> Result<Value, Problem> {
-    let input = state.engine.payloads().show(&record.schedule.input).await?;
-    Ok(serde_json::to_value(ScheduleView::of(record.clone(), input))?)
+async fn document(state: &ServerState, record: ScheduleRecord) -> Result<Value, Problem> {
+    Ok(serde_json::to_value(state.engine.history().schedule_view(record).await?)?)
 }

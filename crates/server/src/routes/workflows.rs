@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_base::Diagnostics;
 use switchyard_lang::{Definition, Program};
-use switchyard_store::{StoreError, WorkflowRecord};
+use switchyard_runtime::Principal;
+use switchyard_store::WorkflowRecord;
 
-use super::runs::named;
 use crate::ServerState;
 use crate::api::Api;
 use crate::extract::{Body, Operation, Params, Segments};
@@ -19,7 +19,7 @@ use crate::openapi;
 use crate::problem::Problem;
 
 /// How many versions of a workflow are listed: the newest.
-const VERSIONS_MAX: u32 = 100;
+const VERSIONS_MAX: usize = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -72,17 +72,18 @@ fn validated() -> Value {
 }
 
 async fn list_workflows(State(state): State<ServerState>) -> Result<Json<Value>, Problem> {
-    let records = state.engine.archive().workflows().await?;
+    let records = state.engine.history().workflows().await?;
     Ok(Json(json!({ "workflows": records })))
 }
 
 async fn register_workflow(
     State(state): State<ServerState>,
     Operation(operation): Operation,
+    Extension(caller): Extension<Principal>,
     Body(definition): Body<Value>,
 ) -> Result<Json<WorkflowRecord>, Problem> {
     let program = Arc::new(Program::compile_value(&definition)?);
-    Ok(Json(state.engine.register_workflow(&operation, &program).await?))
+    Ok(Json(state.engine.register_workflow(&caller, &operation, &program).await?))
 }
 
 async fn show_workflow(
@@ -90,16 +91,10 @@ async fn show_workflow(
     Segments(name): Segments<String>,
     Params(query): Params<ShowQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let archive = state.engine.archive();
-    let unknown = || StoreError::unknown("workflow", named(&name, query.version));
-    let newest = archive.workflow(&name, None).await?.ok_or_else(unknown)?;
-    let shown = archive.workflow(&name, query.version).await?.ok_or_else(unknown)?;
-    let mut versions = Vec::new();
-    for version in (1..=newest.version).rev().take(VERSIONS_MAX as usize) {
-        versions.extend(archive.workflow(&name, Some(version)).await?);
-    }
-    let text = archive.definition(shown.definition).await?;
-    let text = text.ok_or_else(|| StoreError::unknown("definition", shown.definition))?;
+    let history = state.engine.history();
+    let shown = history.workflow(&name, query.version).await?;
+    let versions = history.workflow_versions(&name, VERSIONS_MAX).await?;
+    let text = history.definition(shown.definition).await?;
     let mut document = serde_json::to_value(&shown)?;
     document["source"] = serde_json::from_str(&text)?;
     document["versions"] = serde_json::to_value(versions)?;

@@ -57,7 +57,7 @@ async fn a_list_has_no_signals_and_half_a_signal_is_not_sent_again() {
     let signal = format!("oversized:20971520:{{\"output\": \"{}", "x".repeat(1_000));
     let letter = DeadLetter::of_signal(&signal, "too large", Timestamp::from_millis(1));
     let path = format!("/v1/dead-letters/{}", letter.id);
-    server.fixture.engine().archive().bury(letter).await.unwrap();
+    server.fixture.services().archive.bury(letter).await.unwrap();
     let listed = server.get("/v1/dead-letters").await.expect(200)["dead_letters"][0].clone();
     assert_eq!((&listed["reason"], listed.get("signal")), (&json!("too large"), None));
     assert_eq!(server.get(&path).await.expect(200)["signal"], json!(signal));

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::json;
-use switchyard_runtime::ids;
+use switchyard_runtime::{Principal, ids};
 
 use crate::harness::{Answer, TestServer, hello};
 
@@ -179,7 +179,13 @@ async fn pages_of_origins_that_are_set_are_let_in_and_told_so() {
 #[tokio::test]
 async fn a_browser_may_ask_what_it_may_send_without_a_key() {
     let server = TestServer::with_cors_origins(vec!["https://app.example.com".to_owned()]).await;
-    server.fixture.engine().keys().create(&ids::operation_id(), "first", None).await.unwrap();
+    server
+        .fixture
+        .engine()
+        .keys()
+        .create(&Principal::local("tester"), &ids::operation_id(), "first", None)
+        .await
+        .unwrap();
     let preflight = |origin: &str| {
         let request = server.client.request(Method::OPTIONS, server.url("/v1/runs"));
         request.header("origin", origin).header("access-control-request-method", "POST").send()

@@ -4,7 +4,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use switchyard_api::{DrawnKey, KeyText};
 use switchyard_core::Hash;
-use switchyard_runtime::{ApiKeys, ids};
+use switchyard_runtime::{ApiKeys, Principal, ids};
 use tokio::net::TcpListener;
 
 use crate::harness::{Answer, TestServer, client_with, hello, waiting};
@@ -110,7 +110,7 @@ async fn keys_outlive_the_server_and_the_last_one_locks_it() {
 
 /// Makes a key in the archive itself.
 async fn create(keys: &ApiKeys, name: &str) -> String {
-    let made = keys.create(&ids::operation_id(), name, None).await.unwrap();
+    let made = keys.create(&Principal::local("tester"), &ids::operation_id(), name, None).await.unwrap();
     made.text.unwrap().to_string()
 }
 

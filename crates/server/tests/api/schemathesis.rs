@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use switchyard_runtime::ids;
+use switchyard_runtime::{Principal, ids};
 
 use crate::harness::TestServer;
 
@@ -59,8 +59,13 @@ async fn nothing_that_can_be_made_up_is_answered_with_a_5xx_or_undocumented() {
 #[ignore = "needs schemathesis, which `cargo xtask test` installs"]
 async fn nothing_is_answered_without_a_key_where_keys_are_wanted() {
     let server = TestServer::start().await;
-    let key =
-        server.fixture.engine().keys().create(&ids::operation_id(), "schemathesis", None).await.unwrap();
+    let key = server
+        .fixture
+        .engine()
+        .keys()
+        .create(&Principal::local("tester"), &ids::operation_id(), "schemathesis", None)
+        .await
+        .unwrap();
     let header = format!("Authorization: Bearer {}", key.text.unwrap());
     let checks = format!("{CHECKS},ignored_auth");
     let some = ["--phases", "fuzzing", "--max-examples", "5", "--exclude-path-regex", WITH_DEFINITIONS];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::{SinkExt, StreamExt};
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
-use switchyard_runtime::ids;
+use switchyard_runtime::{Principal, ids};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -341,8 +341,15 @@ async fn a_socket_wants_a_key_where_others_do_and_no_page_opens_one_where_none_i
         Err(other) => panic!("{other}"),
     };
     assert_eq!(status(connect(&url, &[("origin", "http://evil.example".to_owned())]).await), 403);
-    let key =
-        server.fixture.engine().keys().create(&ids::operation_id(), "ada", None).await.unwrap().text.unwrap();
+    let key = server
+        .fixture
+        .engine()
+        .keys()
+        .create(&Principal::local("tester"), &ids::operation_id(), "ada", None)
+        .await
+        .unwrap()
+        .text
+        .unwrap();
     assert_eq!(status(connect(&url, &[]).await), 401);
     assert_eq!(status(connect(&format!("{url}?access_token={key}"), &[]).await), 401);
     assert_eq!(status(connect(&url, &[("authorization", format!("Bearer {key}"))]).await), 101);

@@ -82,7 +82,7 @@ async fn a_failure_is_retried_by_the_nodes_policy() {
     server.post("/v1/tasks/fail", about(&first, error.clone())).await.expect(200);
     server.post("/v1/tasks/fail", about(&first, error.clone())).await.problem(409, "already_settled");
     clock.advance(Duration::from_secs(10));
-    server.fixture.engine().hot().fire_timers().await.unwrap();
+    server.fixture.engine().fire_timers().await.unwrap();
     let second = server.claim_one(json!({})).await;
     assert_eq!((&second["attempt"], &second["claim"]), (&json!(2), &json!(2)));
     server.post("/v1/tasks/fail", about(&second, error)).await.expect(200);
@@ -120,7 +120,7 @@ async fn heartbeats_keep_a_lease() {
         let kept =
             server.post("/v1/tasks/heartbeat", about(&task, json!({ "lease": "10s" }))).await.expect(200);
         assert_eq!(kept["standing"], "held");
-        assert_eq!(server.fixture.engine().hot().reclaim().await.unwrap(), 0);
+        assert_eq!(server.fixture.engine().reclaim().await.unwrap(), 0);
     }
     server.post("/v1/tasks/complete", about(&task, json!({}))).await.expect(200);
 }
@@ -132,7 +132,7 @@ async fn a_worker_that_vanished_loses_its_task() {
     server.claim_one(json!({ "lease": "10s" })).await;
     clock.advance(Duration::from_secs(11));
     // The duty that runs by itself may be first.
-    server.fixture.engine().hot().reclaim().await.unwrap();
+    server.fixture.engine().reclaim().await.unwrap();
     assert_eq!(server.claim_one(json!({})).await["claim"], 2);
 }
 
@@ -168,7 +168,7 @@ async fn without_a_timeout_of_its_own_a_function_has_the_default() {
     clock.advance(Duration::from_secs(30 * 60));
     server.post("/v1/tasks/complete", about(&first, json!({}))).await.problem(409, "task_timed_out");
     clock.advance(Duration::from_secs(1));
-    server.fixture.engine().hot().fire_timers().await.unwrap();
+    server.fixture.engine().fire_timers().await.unwrap();
     let second = server.claim_one(json!({})).await;
     assert_eq!(second["attempt"], 2, "it was an attempt");
     server.post("/v1/tasks/complete", about(&second, json!({ "output": 2 }))).await.expect(200);

@@ -123,7 +123,7 @@ mod tests {
 
     use serde_json::Value;
     use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
-    use switchyard_runtime::{Handlers, Submission};
+    use switchyard_runtime::{Handlers, Principal, Submission};
     use switchyard_store::Want;
     use switchyard_test_servers::redis::Redis;
 
@@ -163,18 +163,19 @@ mod tests {
         let program = programs::chain(steps, "noop").expect("a program");
         let runs = if steps > 1 { 2 } else { 3 };
         for _ in 0..runs {
-            store.engine().submit(Submission::new(program.clone(), Value::Null)).await.expect("accepted");
+            let submission = Submission::new(program.clone(), Value::Null);
+            store.engine().submit(&Principal::local("bench"), submission).await.expect("accepted");
         }
         let lease = Some(std::time::Duration::from_secs(30));
         let want = Want { worker: "w".into(), queues: ["builtin".into()].into(), max: 1, lease };
-        let hot = store.engine().hot();
-        let mut held = hot.step(Vec::new(), &want).await.expect("claimed").1;
+        let engine = store.engine();
+        let mut held = engine.step(Vec::new(), &want).await.expect("claimed").1;
         if steps > 1 {
             // Nothing else is queued: what it claims next is what it releases.
-            hot.step(Vec::new(), &want).await.expect("claimed");
+            engine.step(Vec::new(), &want).await.expect("claimed");
         }
         let before = counts(&mut connection).await;
-        held = hot.step(held.iter().map(done).collect(), &want).await.expect("a step").1;
+        held = engine.step(held.iter().map(done).collect(), &want).await.expect("a step").1;
         let after = counts(&mut connection).await;
         assert_eq!(held.len(), 1);
         between(&before, &after)

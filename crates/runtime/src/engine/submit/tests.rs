@@ -48,9 +48,11 @@ async fn a_submission_that_release_0_1_accepted_is_known_when_it_is_repeated() {
     let folder = TempDir::new().unwrap();
     let engine = engine(&folder);
     let first = accepted_by_0_1(&engine, "order-7").await.id;
-    let repeated = engine.submit(submission("order-7", json!({"n": 1}))).await.unwrap();
+    let repeated =
+        engine.submit(&Principal::local("me"), submission("order-7", json!({"n": 1}))).await.unwrap();
     assert_eq!(repeated, Acceptance::Existing(first));
-    let other = engine.submit(submission("order-7", json!({"n": 2}))).await.unwrap_err();
+    let other =
+        engine.submit(&Principal::local("me"), submission("order-7", json!({"n": 2}))).await.unwrap_err();
     assert!(matches!(other, EngineError::Refused(Refusal::KeyReused { run, .. }) if run == first), "{other}");
 }
 

@@ -73,7 +73,7 @@ impl Subscriptions {
         }
         // Before the look, so that nothing falls between.
         let follow = self.engine.follow(run, after);
-        let record = self.engine.archive().run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+        let record = self.engine.history().run(run).await?;
         if after > record.last_seq {
             let detail = format!("{run} has {} events; there is no event {after}", record.last_seq);
             return Err(Problem::bad_request("invalid_message", detail));
@@ -158,6 +158,6 @@ async fn is_over(engine: &Engine, run: RunId, events: &[Event], last: u64) -> Re
         Some(EventKind::RunEnded { .. }) | None => {}
         Some(_) => return Ok(false),
     }
-    let record = engine.archive().run(run).await?.ok_or(EngineError::UnknownRun(run))?;
+    let record = engine.history().run(run).await?;
     Ok(has_ended(&record) && record.last_seq == last)
 }

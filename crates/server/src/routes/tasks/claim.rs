@@ -123,7 +123,7 @@ impl Desk {
             let last_look = self.gone.is_cancelled()
                 || self.state.stop.is_cancelled()
                 || tokio::time::Instant::now() >= until;
-            let (_, tasks) = self.state.engine.hot().step(Vec::new(), &self.want).await?;
+            let (_, tasks) = self.state.engine.step(Vec::new(), &self.want).await?;
             let (nothing_ready, some_claimed) = (tasks.is_empty(), !tasks.is_empty());
             let held = self.prepare_all(tasks).await?;
             if self.gone.is_cancelled() {
@@ -137,7 +137,7 @@ impl Desk {
                 continue;
             }
             tokio::select! {
-                () = self.state.engine.hot().work_ready(&self.want) => {}
+                () = self.state.engine.work_ready(&self.want) => {}
                 () = tokio::time::sleep_until(until) => {}
                 () = self.gone.cancelled() => {}
                 () = self.state.stop.cancelled() => {}
@@ -169,7 +169,7 @@ impl Desk {
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<(), Problem> {
         if !settlements.is_empty() {
             let nothing = Want::nothing(self.want.worker.clone());
-            self.state.engine.hot().step(settlements, &nothing).await?;
+            self.state.engine.step(settlements, &nothing).await?;
         }
         Ok(())
     }

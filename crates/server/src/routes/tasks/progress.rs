@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_core::Payload;
 use switchyard_core::in_flight::ClaimStatus;
-use switchyard_core::run::{ClaimRef, Progress, Settled};
+use switchyard_core::run::{ClaimRef, Progress};
 use switchyard_runtime::handlers::CHUNK_BYTES_MAX;
 
 use super::ClaimBody;
@@ -86,14 +86,8 @@ fn readable(chunks: &[Value]) -> Result<Vec<Payload>, Problem> {
 }
 
 async fn say(state: &ServerState, claim: &ClaimRef, progress: Progress) -> Result<Json<Value>, Problem> {
-    if state.engine.hot().progress(claim, progress).await? != Settled::Applied {
-        return Err(why_not(state, claim).await?);
+    match state.engine.progress(claim, progress).await? {
+        ClaimStatus::Lost => Err(why_not(state, claim).await?),
+        standing => Ok(Json(json!({ "standing": standing }))),
     }
-    // Without a lease: asked where it stands, not extended.
-    let standings = state.engine.hot().heartbeat(std::slice::from_ref(claim), None).await?;
-    let standing = match standings.first() {
-        Some(ClaimStatus::Stop) => ClaimStatus::Stop,
-        _ => ClaimStatus::Held,
-    };
-    Ok(Json(json!({ "standing": standing })))
 }

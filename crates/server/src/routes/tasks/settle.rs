@@ -106,10 +106,9 @@ async fn heartbeat(
     let claim = body.claim.read()?;
     let lease = lease(body.lease.map(|lease| lease.0))?;
     held(&state, &claim).await?;
-    let standings = state.engine.hot().heartbeat(std::slice::from_ref(&claim), Some(lease)).await?;
-    match standings.into_iter().next() {
-        Some(standing @ (ClaimStatus::Held | ClaimStatus::Stop)) => Ok(Json(json!({ "standing": standing }))),
-        Some(ClaimStatus::Lost) | None => Err(why_not(&state, &claim).await?),
+    match state.engine.heartbeat(&claim, lease).await? {
+        ClaimStatus::Lost => Err(why_not(&state, &claim).await?),
+        standing => Ok(Json(json!({ "standing": standing }))),
     }
 }
 
@@ -141,9 +140,7 @@ async fn release(
 
 /// The task that a claim is about, if the claim counts and a worker over HTTP can have it.
 pub(super) async fn held(state: &ServerState, claim: &ClaimRef) -> Result<Task, Problem> {
-    // Leases and limits count to the moment, not to the next pass of the duty.
-    state.engine.hot().reclaim().await?;
-    match state.engine.hot().held_task(claim).await? {
+    match state.engine.held_task(claim).await? {
         Some(task) if task.queue.starts_with("function") => Ok(task),
         Some(_) => Err(not_a_worker_task()),
         None => Err(why_not(state, claim).await?),
@@ -161,7 +158,7 @@ async fn settle(state: &ServerState, claim: &ClaimRef, report: Report) -> Result
     let outcome = finish(&state.services, &task, report).await?;
     let said = outcome.as_str();
     let settlement = Settlement { claim: claim.clone(), outcome };
-    let (settled, _) = state.engine.hot().step(vec![settlement], &Want::nothing("api".into())).await?;
+    let (settled, _) = state.engine.step(vec![settlement], &Want::nothing("api".into())).await?;
     if settled.first() != Some(&Settled::Applied) {
         state.metrics.settled("too_late");
         return Err(why_not(state, claim).await?);

@@ -1,0 +1,77 @@
+//! Reading runs: lists, where they stand, pages of their events.
+
+use switchyard_api::RunAt;
+use switchyard_core::RunId;
+use switchyard_core::run::{Event, Run};
+use switchyard_store::{Page, RunFilter, RunRecord, Size, StoreError, Unfinished};
+
+use super::{Engine, EngineError, History};
+
+impl History {
+    /// A run as a list shows it.
+    pub async fn run(&self, run: RunId) -> Result<RunRecord, EngineError> {
+        self.archive.run(run).await?.ok_or(EngineError::UnknownRun(run))
+    }
+
+    /// Newest first.
+    pub async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, EngineError> {
+        Ok(self.archive.runs(filter).await?)
+    }
+
+    /// Every run that has not ended, oldest first.
+    pub async fn unfinished(&self) -> Result<Vec<Unfinished>, EngineError> {
+        Ok(self.archive.unfinished().await?)
+    }
+
+    /// The same without runs that another run started.
+    pub async fn unfinished_roots(&self) -> Result<Vec<RunAt>, EngineError> {
+        let mut roots = Vec::new();
+        for Unfinished { run, .. } in self.archive.unfinished().await? {
+            let record = self.archive.run(run).await?.filter(|record| record.parent.is_none());
+            roots.extend(record.map(|record| RunAt { run_id: run, status: record.status }));
+        }
+        Ok(roots)
+    }
+
+    /// The events of a run after `after`, in order, at most `limit`.
+    pub async fn events_page(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>, EngineError> {
+        Ok(self.archive.events(run, after, limit).await?)
+    }
+}
+
+impl Engine {
+    /// The newest state of a run, wherever it lives.
+    pub async fn state(&self, run: RunId) -> Result<Run, EngineError> {
+        match self.hot.snapshot(run).await {
+            Ok(Some(state)) => Ok(state),
+            Ok(None) => self.history().state(run, None).await,
+            Err(StoreError::Unavailable(why)) => self.state_if_ended(run, why).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// While the hot store does not answer, runs that have ended are still there to be read. One that has not may be
+    /// further than the archive knows: that is not shown as if it were its state.
+    async fn state_if_ended(&self, run: RunId, why: String) -> Result<Run, EngineError> {
+        match self.archive.run(run).await? {
+            Some(record) if record.status.is_terminal() => self.history().state(run, None).await,
+            Some(_) => Err(StoreError::Unavailable(why).into()),
+            None => Err(EngineError::UnknownRun(run)),
+        }
+    }
+
+    /// Whether a run is under way. One that is not has its end in the archive by the time of the answer.
+    pub async fn in_flight(&self, run: RunId) -> Result<bool, EngineError> {
+        Ok(self.hot.in_flight(run).await?)
+    }
+
+    /// The state of a run that is under way.
+    pub async fn in_flight_state(&self, run: RunId) -> Result<Option<Run>, EngineError> {
+        Ok(self.hot.snapshot(run).await?)
+    }
+
+    /// How much is in flight.
+    pub async fn size(&self) -> Result<Size, EngineError> {
+        Ok(self.hot.size().await?)
+    }
+}

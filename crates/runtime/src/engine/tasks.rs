@@ -1,0 +1,71 @@
+//! Tasks of workers outside this process, and the passes of the duties that take tasks back and fire timers.
+
+use std::time::Duration;
+
+use switchyard_core::Timestamp;
+use switchyard_core::in_flight::{ClaimStatus, Want};
+use switchyard_core::run::{ClaimRef, Progress, Settled, Settlement, Task};
+
+use super::{Engine, EngineError};
+
+impl Engine {
+    /// Settles claims, releases what depended on them, claims what is next. The answers to the settlements are in their
+    /// order.
+    pub async fn step(
+        &self,
+        settlements: Vec<Settlement>,
+        want: &Want,
+    ) -> Result<(Vec<Settled>, Vec<Task>), EngineError> {
+        Ok(self.hot.step(settlements, want).await?)
+    }
+
+    /// Returns when there may be something to claim; early is allowed, late is not.
+    pub async fn work_ready(&self, want: &Want) {
+        self.hot.work_ready(want).await;
+    }
+
+    /// The task of a claim, if the claim counts at this moment.
+    pub async fn held_task(&self, claim: &ClaimRef) -> Result<Option<Task>, EngineError> {
+        // Leases and limits count to the moment, not to the next pass of the duty.
+        self.hot.reclaim().await?;
+        Ok(self.hot.held_task(claim).await?)
+    }
+
+    /// Extends the lease of a claim, and tells whether it still counts.
+    pub async fn heartbeat(&self, claim: &ClaimRef, lease: Duration) -> Result<ClaimStatus, EngineError> {
+        self.claim_status(claim, Some(lease)).await
+    }
+
+    /// Records what the holder of a claim says about it: a checkpoint, or output as it comes. Where the claim stands
+    /// then; one that does not count (any more) is lost, and changes nothing.
+    pub async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<ClaimStatus, EngineError> {
+        if self.hot.progress(claim, progress).await? != Settled::Applied {
+            return Ok(ClaimStatus::Lost);
+        }
+        // It counted a moment ago, when the progress was kept.
+        match self.claim_status(claim, None).await? {
+            ClaimStatus::Stop => Ok(ClaimStatus::Stop),
+            ClaimStatus::Held | ClaimStatus::Lost => Ok(ClaimStatus::Held),
+        }
+    }
+
+    async fn claim_status(
+        &self,
+        claim: &ClaimRef,
+        lease: Option<Duration>,
+    ) -> Result<ClaimStatus, EngineError> {
+        let answers = self.hot.heartbeat(std::slice::from_ref(claim), lease).await?;
+        Ok(answers.into_iter().next().unwrap_or(ClaimStatus::Lost))
+    }
+
+    /// One pass of the reclaim duty: takes back claims whose lease ran out, and fails attempts that took longer than
+    /// their limit. How many of both.
+    pub async fn reclaim(&self) -> Result<usize, EngineError> {
+        Ok(self.hot.reclaim().await?)
+    }
+
+    /// One pass of the timer duty: fires what is due. How many fired, and when the next is due.
+    pub async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), EngineError> {
+        Ok(self.hot.fire_timers().await?)
+    }
+}
