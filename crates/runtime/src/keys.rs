@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use switchyard_api::{DrawnKey, KeyText};
 use switchyard_core::{Hash, OperationId};
-use switchyard_store::{ApiKeyRecord, Archive, Clock, Mutation, OperationRequest, StoreError};
+use switchyard_store::{Access, ApiKeyRecord, Clock, Mutation, OperationRequest, StoreError};
 use tokio::time::Instant;
 
 use crate::EngineError;
@@ -34,7 +34,7 @@ pub struct NewApiKey {
 
 /// The keys of one archive.
 pub struct ApiKeys {
-    archive: Arc<dyn Archive>,
+    access: Arc<dyn Access>,
     clock: Arc<dyn Clock>,
     // Held for a look, never across an await.
     seen: Mutex<KeyCache>,
@@ -86,8 +86,8 @@ impl Look {
 }
 
 impl ApiKeys {
-    pub fn new(archive: Arc<dyn Archive>, clock: Arc<dyn Clock>) -> Self {
-        Self { archive, clock, seen: Mutex::default() }
+    pub fn new(access: Arc<dyn Access>, clock: Arc<dyn Clock>) -> Self {
+        Self { access, clock, seen: Mutex::default() }
     }
 
     /// Makes a key: one that its holder has drawn, or one that is drawn here. Durable, and valid, when this returns. A
@@ -115,12 +115,12 @@ impl ApiKeys {
             revoked_at: None,
         };
         let put = || async { Ok(Mutation::PutApiKey(Box::new(record.clone()))) };
-        let made = mutate(&*self.archive, &request, put).await?.api_key()?;
+        let made = mutate(&*self.access, &request, put).await?.api_key()?;
         self.seen.lock().any = true;
         if made == record.id && text.is_some() {
             return Ok(NewApiKey { record, text });
         }
-        let kept = self.archive.api_key(&made).await?.ok_or_else(|| StoreError::unknown("api key", &made))?;
+        let kept = self.access.api_key(&made).await?.ok_or_else(|| StoreError::unknown("api key", &made))?;
         if made == drawn.id && kept.digest != drawn.digest {
             return Err(EngineError::BadRequest(format!("there is another key with the id `{made}`")));
         }
@@ -139,16 +139,16 @@ impl ApiKeys {
 
     /// Every key that was ever made, oldest first.
     pub async fn all(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
-        self.archive.api_keys().await
+        self.access.api_keys().await
     }
 
     /// Revokes the key. Whether it was valid until now; an error if there is no such key.
     pub async fn revoke(&self, operation: &OperationId, id: &str) -> Result<bool, EngineError> {
         let request = self.asks(operation, "revoke_key", &id)?;
         let revoke = || async { Ok(Mutation::RevokeApiKey { id: id.to_owned(), at: self.clock.now() }) };
-        let revoked = mutate(&*self.archive, &request, revoke).await?.changed()?;
+        let revoked = mutate(&*self.access, &request, revoke).await?.changed()?;
         self.seen.lock().keys.remove(id);
-        if !revoked && self.archive.api_key(id).await?.is_none() {
+        if !revoked && self.access.api_key(id).await?.is_none() {
             return Err(StoreError::unknown("api key", id).into());
         }
         Ok(revoked)
@@ -165,7 +165,7 @@ impl ApiKeys {
                 return Ok(seen.any);
             }
         }
-        let answer = self.archive.any_api_key().await;
+        let answer = self.access.any_api_key().await;
         let mut seen = self.seen.lock();
         match answer {
             Ok(any) => {
@@ -198,7 +198,7 @@ impl ApiKeys {
         if let Some((record, _)) = known.as_ref().filter(|(_, look)| look.is_fresh()) {
             return Ok(Some(record.clone()));
         }
-        let (record, look) = match self.archive.api_key(id).await {
+        let (record, look) = match self.access.api_key(id).await {
             Ok(None) => return Ok(None),
             Ok(Some(record)) => (Arc::new(record), Look::now()),
             Err(error) => {

@@ -13,8 +13,6 @@ use super::rows::{damaged, parsed};
 use crate::pool::Param;
 use crate::{Target, text};
 
-pub(super) use write::json;
-
 pub(super) struct Session {
     client: Client,
     lock_runs: Statement,

@@ -7,9 +7,8 @@ use switchyard_core::run::{
 use switchyard_core::{ApprovalId, Timestamp, error::RunError};
 use switchyard_store::{ApprovalStatus, DeadLetter};
 
-use super::dead;
-use super::journal::Failure;
-use super::rows::approval_word;
+use super::dead_letters;
+use super::work::Failure;
 
 /// A run that was taken in; answers its number.
 pub(super) fn accept(conn: &Connection, event: &Event, accepted: &Accepted) -> Result<i64, Failure> {
@@ -68,7 +67,7 @@ pub(super) fn follow(conn: &Connection, run_no: i64, event: &Event) -> Result<()
         }
         E::RunRetried { reset, .. } => {
             end(conn, run_no, RunStatus::Running, None, None)?;
-            dead::revive(conn, event, reset)
+            dead_letters::revive(conn, event, reset)
         }
         E::NodeWaiting { node, on: WaitFor::Approval(request) } => ask(conn, event, node, request),
         E::ApprovalDecided { approval, decision, by, comment, .. } => {
@@ -76,7 +75,7 @@ pub(super) fn follow(conn: &Connection, run_no: i64, event: &Event) -> Result<()
         }
         E::NodeFailed { node, .. } => {
             withdraw(conn, event, node, ApprovalStatus::TimedOut)?;
-            DeadLetter::of(event).map_or(Ok(()), |letter| dead::bury(conn, &letter))
+            DeadLetter::of(event).map_or(Ok(()), |letter| dead_letters::bury(conn, &letter))
         }
         E::NodeCancelled { node } => withdraw(conn, event, node, ApprovalStatus::Cancelled),
         E::RunAccepted(_)
@@ -158,7 +157,7 @@ fn ask(conn: &Connection, event: &Event, node: &str, request: &ApprovalRequest) 
         request.approval.as_str(),
         event.run.to_string(),
         node,
-        approval_word(ApprovalStatus::Pending),
+        ApprovalStatus::Pending.as_str(),
         request.approver,
         request.prompt,
         serde_json::to_string(&request.payload)?,
@@ -184,7 +183,7 @@ fn decide(
         "UPDATE approvals SET status = ?2, decided_at = ?3, decided_by = ?4, comment = nullif(?5, '')
          WHERE id = ?1",
     )?
-    .execute(params![approval.as_str(), approval_word(status), at.as_millis(), by, comment])?;
+    .execute(params![approval.as_str(), status.as_str(), at.as_millis(), by, comment])?;
     Ok(())
 }
 
@@ -194,12 +193,12 @@ fn withdraw(conn: &Connection, event: &Event, node: &str, status: ApprovalStatus
     conn.prepare_cached(
         "UPDATE approvals SET status = ?3 WHERE run = ?1 AND node = ?2 AND +status = 'pending'",
     )?
-    .execute(params![event.run.to_string(), node, approval_word(status)])?;
+    .execute(params![event.run.to_string(), node, status.as_str()])?;
     Ok(())
 }
 
 fn withdraw_all(conn: &Connection, event: &Event) -> Result<(), Failure> {
     conn.prepare_cached("UPDATE approvals SET status = ?2 WHERE run = ?1 AND +status = 'pending'")?
-        .execute(params![event.run.to_string(), approval_word(ApprovalStatus::Cancelled)])?;
+        .execute(params![event.run.to_string(), ApprovalStatus::Cancelled.as_str()])?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use switchyard_core::OperationId;
 use switchyard_lang::Program;
 use switchyard_store::{
-    Archive, Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRequest, StoreError, WorkflowRecord,
+    Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRequest, Operations, StoreError, WorkflowRecord,
 };
 
 use super::operation::until_known;
@@ -18,7 +18,7 @@ const FORGOTTEN_AT_ONCE: usize = 1_000;
 /// Makes a change, or answers what an earlier request with the same id came to. `prepare` decides what to change on the
 /// state as it is; a repetition does not depend on that.
 pub(crate) async fn mutate<F>(
-    archive: &dyn Archive,
+    operations: &dyn Operations,
     operation: &OperationRequest,
     prepare: impl Fn() -> F,
 ) -> Result<MutationOutcome, EngineError>
@@ -27,11 +27,11 @@ where
 {
     let prepare = &prepare;
     until_known(&operation.id, || async move {
-        if let Some(known) = archive.operation(&operation.id).await? {
+        if let Some(known) = operations.operation(&operation.id).await? {
             return Ok(known.answer(operation)?);
         }
         let mutation = prepare().await?;
-        Ok(archive.mutate(mutation, Some(operation)).await?)
+        Ok(operations.mutate(mutation, Some(operation)).await?)
     })
     .await
 }

@@ -5,9 +5,10 @@ use tokio_postgres::Error;
 
 use super::Session;
 use crate::archive::group::{Group, Grown};
-use crate::archive::rows::{approval_word, millis};
+use crate::archive::rows::{millis, to_json};
 use crate::pool::Param;
 use crate::text;
+
 pub(super) type Runs<'a, 'g> = [(&'a RunId, &'a Grown<'g>)];
 
 impl Session {
@@ -124,7 +125,7 @@ impl Session {
             return Ok(());
         }
         let ids: Vec<_> = decided.keys().map(|id| text::stored(id.as_str())).collect();
-        let statuses: Vec<_> = decided.values().map(|d| approval_word(d.status)).collect();
+        let statuses: Vec<_> = decided.values().map(|d| d.status.as_str()).collect();
         let moments: Vec<_> = decided.values().map(|d| d.at.as_millis()).collect();
         let by: Vec<_> = decided.values().map(|d| text::stored(&d.by)).collect();
         let comments: Vec<_> = decided.values().map(|d| text::stored(&d.comment)).collect();
@@ -138,7 +139,7 @@ impl Session {
         }
         let runs: Vec<_> = withdrawn.iter().map(|w| w.run.to_string()).collect();
         let nodes: Vec<_> = withdrawn.iter().map(|w| w.node.as_deref().map(text::stored)).collect();
-        let statuses: Vec<_> = withdrawn.iter().map(|w| approval_word(w.status)).collect();
+        let statuses: Vec<_> = withdrawn.iter().map(|w| w.status.as_str()).collect();
         self.client.execute(&self.withdraw, &[&runs, &nodes, &statuses]).await.map(drop)
     }
 
@@ -150,11 +151,11 @@ impl Session {
         let ids: Vec<_> = asked.iter().map(|a| text::stored(a.request.approval.as_str())).collect();
         let runs: Vec<_> = asked.iter().map(|a| a.run.to_string()).collect();
         let nodes: Vec<_> = asked.iter().map(|a| text::stored(&a.node)).collect();
-        let statuses: Vec<_> = asked.iter().map(|a| approval_word(a.status)).collect();
+        let statuses: Vec<_> = asked.iter().map(|a| a.status.as_str()).collect();
         let approvers: Vec<_> =
             asked.iter().map(|a| a.request.approver.as_deref().map(text::stored)).collect();
         let prompts: Vec<_> = asked.iter().map(|a| a.request.prompt.as_deref().map(text::stored)).collect();
-        let payloads: Vec<_> = asked.iter().map(|a| json(&a.request.payload)).collect();
+        let payloads: Vec<_> = asked.iter().map(|a| to_json(&a.request.payload)).collect();
         let created: Vec<_> = asked.iter().map(|a| a.created_at.as_millis()).collect();
         let timeouts: Vec<_> = asked.iter().map(|a| millis(a.request.timeout_at)).collect();
         let decided_at: Vec<_> = asked.iter().map(|a| a.decided.as_ref().map(|d| d.at.as_millis())).collect();
@@ -228,13 +229,8 @@ impl Session {
 
 fn ends<'a, 'g: 'a>(runs: impl Iterator<Item = &'a Grown<'g>>) -> (Vec<Option<i64>>, Vec<Option<String>>) {
     runs.map(|run| match &run.standing.end {
-        Some(end) => (millis(end.at), end.error.as_ref().map(json)),
+        Some(end) => (millis(end.at), end.error.as_ref().map(to_json)),
         None => (None, None),
     })
     .unzip()
-}
-
-/// What we write has string keys and finite numbers only, so it always serialises.
-pub(in crate::archive) fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }
