@@ -15,6 +15,7 @@ mod hot;
 mod idle;
 mod mismatch;
 pub mod plain;
+pub mod projection;
 
 pub use archive::{
     Access, Ack, ApiKeyRecord, AppliedOperation, ApprovalFilter, ApprovalRecord, ApprovalStatus, Approvals,

@@ -5,17 +5,17 @@
 //! - `writer`: the task; all waiting appends are one transaction and one commit
 //! - `session`: its connection and statements
 //! - `group`: which calls fit what is stored, and what they change
-//! - `project`: the rows of runs and approvals that follow from events
+//! - `batch`: the changes to rows that follow from the events of a group, merged
 
 mod access;
 mod approvals;
+mod batch;
 mod dead_letters;
 mod definitions;
 mod group;
 mod journal;
 mod operations;
 mod payload_holders;
-mod project;
 mod registry;
 mod result_cache;
 mod retention;

@@ -1,27 +1,36 @@
-//! Events on their way into the file, with the rows that follow from them.
+//! Events on their way into the file, and the changes to rows that follow from them.
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, Statement, params};
-use switchyard_core::run::{Event, EventKind};
-use switchyard_core::{Payload, RunId};
+use rusqlite::{Connection, Statement, params};
+use switchyard_core::RunId;
+use switchyard_core::run::{Event, RunStatus};
+use switchyard_store::projection::{Place, RowChange, RunRow, place, project};
 use switchyard_store::{StoreError, event_checksum};
 
 use super::mark::Marker;
+use super::readers::one;
+use super::rows::parsed;
 use super::work::Failure;
-use super::{journal, payload_holders, project};
+use super::{approvals, dead_letters, journal, payload_holders, run_index};
 
+/// A run in the table `runs`.
 #[derive(Clone, Copy)]
-struct RunRow {
+struct StoredRun {
+    /// Given by its acceptance.
     no: i64,
-    last_seq: u64,
+    row: RunRow,
+}
+
+impl StoredRun {
+    const NEW: Self = Self { no: 0, row: RunRow::NEW };
 }
 
 pub(super) struct Appender<'c> {
     conn: &'c Connection,
     insert_event: Statement<'c>,
     /// Runs that have not ended, so that an event costs no lookup.
-    active: HashMap<RunId, RunRow>,
+    active: HashMap<RunId, StoredRun>,
     /// Reused for every body.
     body: Vec<u8>,
     /// The number of the last event.
@@ -54,47 +63,47 @@ impl<'c> Appender<'c> {
 
     /// Also tells `marker` about an event that is new.
     pub(super) fn append(&mut self, event: &Event, marker: &mut Marker) -> Result<(), Failure> {
-        let row = match self.active.get(&event.run) {
-            Some(row) => Some(*row),
-            None => self.look_up(event.run)?,
+        let mut run = match self.active.get(&event.run) {
+            Some(run) => *run,
+            None => self.look_up(event.run)?.unwrap_or(StoredRun::NEW),
         };
-        let last_seq = row.map_or(0, |row| row.last_seq);
-        if event.seq <= last_seq {
+        if place(run.row.last_seq, event)? == Place::Taken {
             return self.compare(event);
         }
-        if event.seq != last_seq + 1 {
-            return Err(Failure::contradiction(format!(
-                "event {} of {} came after event {last_seq}",
-                event.seq, event.run
-            )));
+        for change in project(&mut run.row, event) {
+            self.execute(event.run, &mut run.no, change)?;
         }
-        let no = match (row, &event.kind) {
-            (None, EventKind::RunAccepted(accepted)) => project::accept(self.conn, event, accepted)?,
-            (Some(row), kind) if !matches!(kind, EventKind::RunAccepted(_)) => row.no,
-            _ => {
-                let what = format!("{} is event {} of {}", event.kind.name(), event.seq, event.run);
-                return Err(Failure::contradiction(what));
-            }
-        };
-        self.insert(no, event)?;
+        self.insert(run.no, event)?;
         marker.appended(event.at);
-        project::follow(self.conn, no, event)?;
-        self.hold_payloads(event)?;
-        match event.kind {
-            EventKind::RunEnded { .. } => self.active.remove(&event.run),
-            _ => self.active.insert(event.run, RunRow { no, last_seq: event.seq }),
+        match run.row.status.is_terminal() {
+            true => self.active.remove(&event.run),
+            false => self.active.insert(event.run, run),
         };
         Ok(())
     }
 
-    fn hold_payloads(&self, event: &Event) -> rusqlite::Result<()> {
-        let mut held = Ok(());
-        event.kind.for_each_payload(&mut |payload| {
-            if held.is_ok() && matches!(payload, Payload::Cas(_)) {
-                held = payload_holders::hold(self.conn, payload, &event.run.to_string());
+    /// `no` is the number of the run, which its acceptance sets.
+    fn execute(&self, run: RunId, no: &mut i64, change: RowChange<'_>) -> Result<(), Failure> {
+        use RowChange as C;
+        let conn = self.conn;
+        match change {
+            C::RunAccepted { accepted, at, status } => {
+                *no = run_index::insert(conn, run, accepted, at, status)?;
+                Ok(())
             }
-        });
-        held
+            C::RunStatus { status, queued } => run_index::set_status(conn, *no, status, queued),
+            C::RunEnded { status, at, error } => run_index::set_end(conn, *no, status, Some(at), error),
+            C::RunReopened => run_index::set_end(conn, *no, RunStatus::Running, None, None),
+            C::OperationApplied { seq, operation } => run_index::add_operation(conn, *no, seq, operation),
+            C::ApprovalRequested { node, request, at } => approvals::request(conn, run, node, request, at),
+            C::ApprovalDecided { approval, status, at, by, comment } => {
+                approvals::decide(conn, approval, status, at, by, comment)
+            }
+            C::ApprovalsClosed { node, status } => approvals::close(conn, run, node, status),
+            C::DeadLetterBuried(letter) => dead_letters::bury(conn, &letter),
+            C::DeadLettersRevived { nodes } => dead_letters::revive(conn, run, nodes),
+            C::PayloadHeld(hash) => Ok(payload_holders::hold(conn, hash, &run.to_string())?),
+        }
     }
 
     /// An event that is there already says the same, or the history that it belongs to is another one.
@@ -123,15 +132,15 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn look_up(&self, run: RunId) -> rusqlite::Result<Option<RunRow>> {
-        self.conn
-            .prepare_cached(
-                "SELECT no, (SELECT coalesce(max(seq), 0) FROM events WHERE run_no = runs.no)
-                 FROM runs WHERE id = ?1",
-            )?
-            .query_row([run.to_string()], |row| {
-                Ok(RunRow { no: row.get(0)?, last_seq: row.get::<_, i64>(1)?.cast_unsigned() })
-            })
-            .optional()
+    fn look_up(&self, run: RunId) -> Result<Option<StoredRun>, Failure> {
+        let sql = "SELECT id, no, status, queued,
+                       (SELECT coalesce(max(seq), 0) FROM events WHERE run_no = runs.no) AS last_seq
+                   FROM runs WHERE id = ?1";
+        let found = one(self.conn, sql, [run.to_string()], |row| {
+            let last_seq = row.get::<_, i64>("last_seq")?.cast_unsigned();
+            let row_of_run = RunRow { last_seq, status: parsed(row, "status")?, queued: row.get("queued")? };
+            Ok(StoredRun { no: row.get("no")?, row: row_of_run })
+        });
+        Ok(found?)
     }
 }

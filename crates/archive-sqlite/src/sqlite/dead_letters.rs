@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use switchyard_core::RunId;
-use switchyard_core::run::Event;
 use switchyard_store::{DeadKind, DeadLetter, DeadLetters, Purge, StoreError};
 
 use super::SqliteArchive;
@@ -53,10 +52,10 @@ pub(super) fn bury(conn: &Connection, letter: &DeadLetter) -> Result<(), Failure
 }
 
 /// Nodes that start over are dead no longer.
-pub(super) fn revive(conn: &Connection, event: &Event, nodes: &[Arc<str>]) -> Result<(), Failure> {
+pub(super) fn revive(conn: &Connection, run: RunId, nodes: &[Arc<str>]) -> Result<(), Failure> {
     let mut gone = conn.prepare_cached("DELETE FROM dead_letters WHERE run = ?1 AND node = ?2")?;
     for node in nodes {
-        gone.execute(params![event.run.to_string(), node])?;
+        gone.execute(params![run.to_string(), node])?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //!   `access`, `result_cache`, `retention`, `payload_holders`: a capability each, with its SQL
 //! - `writer`: the thread; all waiting work is one transaction and one disk sync
 //! - `work`: what the thread is handed; `session`: what it does inside a transaction
-//! - `append`: events; `project`: the rows that follow from them
+//! - `append`: events, and the changes to rows that follow from them
 //! - `readers`: connections for questions; `newest`: the answer to one that every submission asks
 //! - `check`: whether the file may be used at all; `marker`: whether that has to be asked
 //! - `format`: SQLite's files without SQLite; `salvage`: what can be read of them when SQLite cannot
@@ -25,7 +25,6 @@ mod migrations;
 mod newest;
 mod operations;
 mod payload_holders;
-mod project;
 mod readers;
 mod registry;
 mod result_cache;

@@ -41,14 +41,13 @@ fn all(conn: &Connection) -> Answer<Vec<(Hash, String)>> {
     list(conn, sql, [], |row| Ok((parsed(row, "hash")?, row.get("holder")?)))
 }
 
-/// Records that a payload is mentioned. Inline payloads need no record.
-pub(super) fn hold(conn: &Connection, payload: &Payload, holder: &str) -> rusqlite::Result<()> {
-    let Payload::Cas(reference) = payload else { return Ok(()) };
+/// Records that a payload is mentioned.
+pub(super) fn hold(conn: &Connection, hash: Hash, holder: &str) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "INSERT INTO payload_refs (hash, holder) VALUES (?1, ?2)
          ON CONFLICT DO UPDATE SET released_at = NULL",
     )?
-    .execute(params![reference.hash.to_string(), holder])?;
+    .execute(params![hash.to_string(), holder])?;
     Ok(())
 }
 

@@ -2,13 +2,16 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
-use switchyard_core::{Hash, OperationId, RunId};
+use switchyard_core::error::RunError;
+use switchyard_core::run::{Accepted, Operation, RunStatus};
+use switchyard_core::{Hash, OperationId, RunId, Timestamp};
 use switchyard_store::{AppliedOperation, Page, RunFilter, RunIndex, RunRecord, StoreError, Unfinished};
 
 use super::SqliteArchive;
 use super::readers::{Answer, at_most, list, one};
 use super::rows::{maybe, maybe_moment, moment, parsed};
 use super::wheres::Wheres;
+use super::work::Failure;
 
 const COLUMNS: &str = "id, workflow, workflow_version, definition, status, accepted_at, ended_at,
      parent, error, (SELECT coalesce(max(seq), 0) FROM events WHERE run_no = runs.no) AS last_seq";
@@ -104,6 +107,92 @@ fn operation(conn: &Connection, run: RunId, id: &OperationId) -> Answer<Option<A
         })
     })?;
     Ok(found.into_iter().next())
+}
+
+/// Adds the row of a run; answers its number.
+pub(super) fn insert(
+    conn: &Connection,
+    run: RunId,
+    accepted: &Accepted,
+    at: Timestamp,
+    status: RunStatus,
+) -> Result<i64, Failure> {
+    let idempotency = accepted.idempotency.as_ref();
+    conn.prepare_cached(
+        "INSERT INTO runs (id, workflow, workflow_version, definition, status, queued, accepted_at, parent,
+                           idempotency_key, idempotency_body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?
+    .insert(params![
+        run.to_string(),
+        accepted.workflow,
+        accepted.workflow_version,
+        accepted.definition.to_string(),
+        status.as_str(),
+        accepted.queued,
+        at.as_millis(),
+        accepted.parent.as_ref().map(|parent| parent.run.to_string()),
+        idempotency.map(|i| &i.key),
+        idempotency.map(|i| i.body.to_string()),
+    ])
+    .map_err(|e| taken_key(e.into(), run, accepted))
+}
+
+/// The hot store lets a key in only once, so a second run with it is a bug that should name itself.
+fn taken_key(failure: Failure, run: RunId, accepted: &Accepted) -> Failure {
+    match (failure, &accepted.idempotency) {
+        (Failure::Refused(why), Some(idempotency)) => Failure::contradiction(format!(
+            "{run} was accepted with idempotency key `{}`, which another run has ({why})",
+            idempotency.key
+        )),
+        (failure, _) => failure,
+    }
+}
+
+pub(super) fn set_status(
+    conn: &Connection,
+    run_no: i64,
+    status: RunStatus,
+    queued: bool,
+) -> Result<(), Failure> {
+    conn.prepare_cached("UPDATE runs SET status = ?2, queued = ?3 WHERE no = ?1")?.execute(params![
+        run_no,
+        status.as_str(),
+        queued
+    ])?;
+    Ok(())
+}
+
+/// Of a run that has ended, or of one that starts over and has no end.
+pub(super) fn set_end(
+    conn: &Connection,
+    run_no: i64,
+    status: RunStatus,
+    at: Option<Timestamp>,
+    error: Option<&RunError>,
+) -> Result<(), Failure> {
+    let error = error.map(serde_json::to_string).transpose()?;
+    conn.prepare_cached("UPDATE runs SET status = ?2, queued = 0, ended_at = ?3, error = ?4 WHERE no = ?1")?
+        .execute(params![run_no, status.as_str(), at.map(Timestamp::as_millis), error])?;
+    Ok(())
+}
+
+pub(super) fn add_operation(
+    conn: &Connection,
+    run_no: i64,
+    seq: u64,
+    operation: &Operation,
+) -> Result<(), Failure> {
+    conn.prepare_cached(
+        "INSERT OR IGNORE INTO run_operations (run_no, id, seq, command) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![
+        run_no,
+        operation.id.as_str(),
+        seq.cast_signed(),
+        operation.command.to_string()
+    ])?;
+    Ok(())
 }
 
 fn record(row: &Row<'_>) -> Answer<RunRecord> {

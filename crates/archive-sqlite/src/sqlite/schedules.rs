@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use switchyard_core::schedule::Schedule;
-use switchyard_core::{RunId, Timestamp};
+use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{ScheduleRecord, Schedules, StoreError};
 
 use super::readers::{Answer, Unread, list, one};
@@ -38,7 +38,9 @@ impl Schedules for SqliteArchive {
 pub(super) fn put(conn: &Connection, record: &ScheduleRecord) -> Result<(), Failure> {
     let holder = payload_holders::schedule_holder(&record.schedule.name);
     payload_holders::let_go(conn, &holder)?;
-    payload_holders::hold(conn, &record.schedule.input, &holder)?;
+    if let Payload::Cas(reference) = &record.schedule.input {
+        payload_holders::hold(conn, reference.hash, &holder)?;
+    }
     conn.prepare_cached(
         "INSERT INTO schedules (name, spec, next_at, last_run) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (name) DO UPDATE SET spec = ?2, next_at = ?3, last_run = ?4",

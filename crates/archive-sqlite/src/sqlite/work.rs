@@ -91,6 +91,12 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
 impl From<Unread> for Failure {
     fn from(unread: Unread) -> Self {
         match unread {
