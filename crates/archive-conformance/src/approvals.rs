@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchyard_core::ApprovalId;
 use switchyard_core::run::{Decision, EndStatus, EventKind};
-use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive};
+use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus, Approvals, Archive};
 
 use crate::Backend;
 use crate::fixtures::{
@@ -26,7 +26,7 @@ async fn asked<B: Backend>(backend: &B, location: &B::Location) -> (Arc<dyn Arch
     (archive, history)
 }
 
-async fn status(archive: &dyn Archive, approval: &str) -> ApprovalStatus {
+async fn status(archive: &dyn Approvals, approval: &str) -> ApprovalStatus {
     archive.approval(&ApprovalId::new(approval)).await.unwrap().expect("it was asked").status
 }
 
@@ -111,7 +111,7 @@ async fn the_list_is_newest_first_and_filtered<B: Backend>(backend: &B) {
     assert_eq!(listed(&*archive, &both).await, ["appr_3"]);
 }
 
-async fn listed(archive: &dyn Archive, filter: &ApprovalFilter) -> Vec<String> {
+async fn listed(archive: &dyn Approvals, filter: &ApprovalFilter) -> Vec<String> {
     let rows = archive.approvals(filter).await.unwrap();
     rows.iter().map(|row| row.approval.to_string()).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchyard_core::error::NodeError;
 use switchyard_core::run::{EndStatus, EventKind};
-use switchyard_store::{Archive, DeadKind, DeadLetter, Purge, Retention};
+use switchyard_store::{DeadKind, DeadLetter, DeadLetters, Purge, RetentionPolicy};
 
 use crate::Backend;
 use crate::fixtures::{History, accepted, at, ended, run_id};
@@ -21,7 +21,7 @@ fn failed(node: &str, code: &str) -> EventKind {
     EventKind::NodeFailed { node: node.into(), attempt: 1, error }
 }
 
-async fn ids(archive: &dyn Archive) -> Vec<Arc<str>> {
+async fn ids(archive: &dyn DeadLetters) -> Vec<Arc<str>> {
     archive.dead_letters(100).await.unwrap().into_iter().map(|letter| letter.id).collect()
 }
 
@@ -85,7 +85,7 @@ async fn letters_go_with_their_run<B: Backend>(backend: &B) {
     let mut history = History::of(run_id(1));
     history.put(&*archive, [accepted(), failed("a", "poisoned"), ended(EndStatus::Failed)]).await;
     archive.bury(DeadLetter::of_signal("x", "no JSON", at(1))).await.unwrap();
-    let policy = Retention { keep_runs: Some(0), ..Retention::default() };
+    let policy = RetentionPolicy { keep_runs: Some(0), ..RetentionPolicy::default() };
     assert_eq!(archive.retain(&policy, at(100), 10).await.unwrap(), 1);
     assert_eq!(archive.dead_letters(100).await.unwrap().len(), 1, "that of the signal stays");
 }

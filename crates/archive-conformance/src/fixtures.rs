@@ -6,7 +6,7 @@ use serde_json::json;
 use switchyard_core::error::{NodeError, RunError};
 use switchyard_core::run::*;
 use switchyard_core::{ApprovalId, CasRef, Hash, OperationId, PatchId, Payload, RunId, Timestamp, TraceLink};
-use switchyard_store::Archive;
+use switchyard_store::Journal;
 
 /// When everything here begins.
 pub const BEGIN: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -38,7 +38,7 @@ impl History {
     }
 
     /// Makes the next events and hands them to the archive.
-    pub async fn put(&mut self, archive: &dyn Archive, kinds: impl IntoIterator<Item = EventKind>) {
+    pub async fn put(&mut self, archive: &dyn Journal, kinds: impl IntoIterator<Item = EventKind>) {
         archive.append(self.all(kinds)).await.expect("the archive takes a valid history");
     }
 }

@@ -9,26 +9,29 @@
 //! switchyard_archive_conformance::archive_tests!(Sqlite);
 //! ```
 //!
-//! A group is a file here; `all` in it runs its checks, each in a place of its own. The checks are private, so one
-//! that `all` forgets is a compiler warning. They panic, like any test.
+//! A group is a file here, named after the capability that it checks, or after a part of one: `mark` and `reopen` are
+//! about the journal, `idempotency` and `run_operations` about the index of runs. `all` in it runs its checks, each in
+//! a place of its own. The checks are private, so one that `all` forgets is a compiler warning. They panic, like any
+//! test.
 
-pub mod api_keys;
-pub mod append;
+pub mod access;
 pub mod approvals;
-pub mod cache;
 pub mod cas;
 pub mod dead_letters;
 pub mod definitions;
 pub mod fixtures;
 pub mod idempotency;
+pub mod journal;
 pub mod mark;
 pub mod operations;
+pub mod payload_holders;
+pub mod registry;
 pub mod reopen;
-pub mod retain;
+pub mod result_cache;
+pub mod retention;
+pub mod run_index;
 pub mod run_operations;
-pub mod runs;
 pub mod schedules;
-pub mod workflows;
 
 use std::sync::Arc;
 
@@ -60,21 +63,22 @@ pub trait CasBackend: Sync {
 
 /// Every group for an archive, one after the other.
 pub async fn run_all<B: Backend>(backend: &B) {
-    api_keys::all(backend).await;
-    append::all(backend).await;
+    access::all(backend).await;
     approvals::all(backend).await;
-    cache::all(backend).await;
     dead_letters::all(backend).await;
     definitions::all(backend).await;
     idempotency::all(backend).await;
+    journal::all(backend).await;
     mark::all(backend).await;
     operations::all(backend).await;
+    payload_holders::all(backend).await;
+    registry::all(backend).await;
     reopen::all(backend).await;
-    retain::all(backend).await;
+    result_cache::all(backend).await;
+    retention::all(backend).await;
+    run_index::all(backend).await;
     run_operations::all(backend).await;
-    runs::all(backend).await;
     schedules::all(backend).await;
-    workflows::all(backend).await;
 }
 
 /// One `#[tokio::test]` per group, for a [`Backend`]. The crate that calls this needs tokio.
@@ -82,8 +86,8 @@ pub async fn run_all<B: Backend>(backend: &B) {
 macro_rules! archive_tests {
     ($backend:expr) => {
         $crate::archive_tests!($backend;
-            api_keys append approvals cache dead_letters definitions idempotency mark operations reopen
-            retain run_operations runs schedules workflows);
+            access approvals dead_letters definitions idempotency journal mark operations payload_holders
+            registry reopen result_cache retention run_index run_operations schedules);
     };
     ($backend:expr; $($group:ident)*) => {
         $(

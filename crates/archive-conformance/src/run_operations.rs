@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use switchyard_core::OperationId;
 use switchyard_core::run::EndStatus;
-use switchyard_store::{AppliedOperation, Retention};
+use switchyard_store::{AppliedOperation, RetentionPolicy};
 
 use crate::Backend;
 use crate::fixtures::{History, accepted, at, ended, every_operation, operation, resumed, run_id, signalled};
@@ -62,7 +62,7 @@ async fn operations_outlive_a_restart_and_go_with_their_run<B: Backend>(backend:
     drop(archive);
     let archive = backend.open(&location).await;
     assert!(archive.run_operation(run_id(0), &sent.id).await.unwrap().is_some());
-    let policy = Retention { keep_for: Some(Duration::from_secs(1)), ..Retention::default() };
+    let policy = RetentionPolicy { keep_for: Some(Duration::from_secs(1)), ..RetentionPolicy::default() };
     assert_eq!(archive.retain(&policy, at(1_000), 10).await.unwrap(), 1);
     assert_eq!(archive.run_operation(run_id(0), &sent.id).await.unwrap(), None);
 }

@@ -15,7 +15,7 @@ use switchyard_archive_conformance::fixtures::{
 };
 use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
 use switchyard_core::run::{EndStatus, Event};
-use switchyard_store::Archive;
+use switchyard_store::Journal;
 use switchyard_test_servers::postgres::{Postgres, Sync};
 use tokio_postgres::NoTls;
 

@@ -10,7 +10,9 @@ use switchyard_archive_conformance::fixtures::{
 use switchyard_archive_postgres::{Options, PostgresArchive, PostgresCas, Target, migrate};
 use switchyard_core::run::{Accepted, EventKind, WaitFor};
 use switchyard_core::{ApprovalId, Hash, Payload};
-use switchyard_store::{Archive, Cas, RunFilter, StoreError, Unfinished};
+use switchyard_store::{
+    Approvals, Cas, Definitions, Journal, Registry, ResultCache, RunFilter, RunIndex, StoreError, Unfinished,
+};
 use switchyard_test_servers::postgres::{self, Postgres, Sync};
 use tokio_postgres::NoTls;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use switchyard_archive_postgres::{PostgresArchive, Target, migrate, probe};
-use switchyard_store::Archive;
+use switchyard_store::{Journal, RunIndex};
 use switchyard_test_servers::certificates::Certificates;
 use switchyard_test_servers::postgres::{Postgres, Sync};
 

@@ -16,7 +16,7 @@ use hdrhistogram::Histogram;
 use switchyard_archive_sqlite::{DataFolder, SqliteArchive};
 use switchyard_core::run::{Accepted, EndStatus, Event, EventKind};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
-use switchyard_store::Archive;
+use switchyard_store::Journal;
 
 const STEPS: u64 = 10;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 use switchyard_core::{CasRef, Hash};
-use switchyard_store::{Ack, Archive, StoreError};
+use switchyard_store::{Ack, Definitions, Journal, StoreError};
 
 use crate::folder::{ARCHIVE_FILE, FolderLock, LEFT_OUT_FOLDER};
 use crate::sqlite::salvage::{History, Survey, Verdict, copy_tables};

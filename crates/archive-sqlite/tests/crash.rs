@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use switchyard_archive_conformance::fixtures::{History, accepted, node_started, node_succeeded, run_id};
 use switchyard_archive_sqlite::DataFolder;
 use switchyard_core::RunId;
-use switchyard_store::{Archive, StoreError, Unfinished};
+use switchyard_store::{Journal, RunIndex, StoreError, Unfinished};
 
 const LANES: u32 = 20;
 

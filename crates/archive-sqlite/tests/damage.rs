@@ -16,7 +16,7 @@ use switchyard_archive_conformance::fixtures::{
 use switchyard_archive_sqlite::{DataFolder, Notice, Salvaged, SqliteArchive};
 use switchyard_core::run::{Accepted, EndStatus, Event, EventKind};
 use switchyard_core::{CasRef, Hash, Payload, RunId};
-use switchyard_store::{Archive, Cas, StoreError};
+use switchyard_store::{Cas, Definitions, Journal, Registry, RunIndex, StoreError};
 use tempfile::TempDir;
 
 const DB: &str = "switchyard.db";

@@ -8,7 +8,7 @@ use std::process::Command;
 use switchyard_archive_conformance::fixtures::{History, accepted, node_succeeded, run_id};
 use switchyard_archive_sqlite::{DataFolder, Options, SqliteArchive};
 use switchyard_core::Hash;
-use switchyard_store::{Archive, Cas, StoreError};
+use switchyard_store::{Cas, Definitions, Journal, RunIndex, StoreError};
 
 #[tokio::test]
 async fn a_full_file_stops_the_archive_and_loses_nothing() {

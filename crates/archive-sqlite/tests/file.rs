@@ -14,7 +14,9 @@ use switchyard_archive_sqlite::SqliteArchive;
 use switchyard_core::error::NodeError;
 use switchyard_core::run::{Accepted, EndStatus, EventKind};
 use switchyard_core::{CasRef, Hash, Payload};
-use switchyard_store::{Archive, DeadLetter, StoreError};
+use switchyard_store::{
+    Access, DeadLetter, DeadLetters, Journal, PayloadHolders, ResultCache, RunIndex, StoreError,
+};
 use tempfile::TempDir;
 
 fn somewhere() -> (TempDir, PathBuf) {

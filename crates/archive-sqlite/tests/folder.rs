@@ -5,7 +5,7 @@ use std::path::Path;
 
 use switchyard_archive_conformance::fixtures::{History, accepted, node_started, run_id};
 use switchyard_archive_sqlite::{DataFolder, Notice};
-use switchyard_store::{Archive, Cas, StoreError};
+use switchyard_store::{Cas, Journal, RunIndex, StoreError};
 
 #[test]
 fn a_folder_in_use_is_refused_with_the_pid() {

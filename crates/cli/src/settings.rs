@@ -7,7 +7,7 @@ use std::ops::Deref;
 use switchyard_runtime::Principal;
 use switchyard_runtime::kinds::{Commands, Egress, NodeSettings};
 use switchyard_settings::{Environment, Given, Loaded, Refused, Sources};
-use switchyard_store::Retention;
+use switchyard_store::RetentionPolicy;
 
 use crate::errors::Failure;
 use crate::flags::GlobalArgs;
@@ -44,8 +44,8 @@ impl Settings {
     }
 
     /// What is kept of runs that have ended; none if all of it is.
-    pub(crate) fn retention(&self) -> Option<Retention> {
-        let policy = Retention {
+    pub(crate) fn retention(&self) -> Option<RetentionPolicy> {
+        let policy = RetentionPolicy {
             keep_for: self.retention_keep_for,
             keep_runs: self.retention_keep_runs.map(|runs| runs.get() as u64),
             payload_grace: self.retention_payload_grace,

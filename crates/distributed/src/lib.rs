@@ -17,7 +17,7 @@ use switchyard_runtime::kinds::{NodeSettings, Services};
 use switchyard_runtime::{
     Engine, EngineError, Handlers, Host, HostOptions, Recovered, WorkerSettings, duties,
 };
-use switchyard_store::{Archive, Cas, Retention, StoreError, SystemClock};
+use switchyard_store::{Archive, Cas, RetentionPolicy, StoreError, SystemClock};
 use switchyard_store_redis::{ConsumerMonitor, LivePods, MonitorSettings, RedisSettings, RedisStore};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -51,7 +51,7 @@ pub struct Options {
     pub nodes: NodeSettings,
     pub handlers: Handlers,
     /// What is kept of runs that have ended; all of it, if not given.
-    pub retention: Option<Retention>,
+    pub retention: Option<RetentionPolicy>,
     /// How the members of the group that reads tasks are looked after.
     pub monitor: MonitorSettings,
     /// Which workers have a pod, where there are pods.
@@ -71,7 +71,7 @@ pub struct Distributed {
     hot: Arc<RedisStore>,
     recovered: Recovered,
     worker: Option<WorkerSettings>,
-    retention: Option<Retention>,
+    retention: Option<RetentionPolicy>,
     monitor: ConsumerMonitor,
     registration: Registration,
     plain: PlainSettings,

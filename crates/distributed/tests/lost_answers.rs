@@ -10,7 +10,7 @@ use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::Refusal;
 use switchyard_lang::Program;
 use switchyard_runtime::{Engine, EngineError, Principal, Submission, ids};
-use switchyard_store::{Archive, RunFilter, SystemClock};
+use switchyard_store::{RunFilter, RunIndex, SystemClock};
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::proxy::Proxy;
 use switchyard_test_servers::{postgres, redis};

@@ -25,7 +25,7 @@ use switchyard_runtime::kinds::{NodeSettings, Services};
 use switchyard_runtime::{
     ApiKeys, Engine, EngineError, Handlers, History, Host, HostOptions, Payloads, Recovered, WorkerSettings,
 };
-use switchyard_store::{Check, Clock, Retention, StoreError, SystemClock};
+use switchyard_store::{Check, Clock, RetentionPolicy, StoreError, SystemClock};
 use switchyard_store_memory::MemoryStore;
 use tokio::sync::watch;
 
@@ -41,7 +41,7 @@ pub struct Options {
     /// `function` tasks are left to workers outside this process.
     pub leave_functions: bool,
     /// What is kept of runs that have ended; all of it, if not given.
-    pub retention: Option<Retention>,
+    pub retention: Option<RetentionPolicy>,
     /// How long a handler that listens for requests to stop may take to do so.
     pub stop_grace: Duration,
     pub clock: Arc<dyn Clock>,
@@ -76,7 +76,7 @@ pub struct Embedded {
     host: Host,
     recovered: Recovered,
     worker: WorkerSettings,
-    retention: Option<Retention>,
+    retention: Option<RetentionPolicy>,
 }
 
 impl Embedded {

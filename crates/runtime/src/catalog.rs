@@ -7,11 +7,12 @@ use parking_lot::Mutex;
 use switchyard_base::Diagnostics;
 use switchyard_core::Hash;
 use switchyard_lang::{Body, Program};
-use switchyard_store::{Archive, HotStore, StoreError};
+use switchyard_store::{Definitions, HotStore, Registry, StoreError};
 
 pub struct Catalog {
     programs: Mutex<HashMap<Hash, Arc<Program>>>,
-    archive: Arc<dyn Archive>,
+    definitions: Arc<dyn Definitions>,
+    registry: Arc<dyn Registry>,
     hot: Arc<dyn HotStore>,
 }
 
@@ -33,8 +34,12 @@ pub enum CatalogError {
 const PROGRAMS_MAX: usize = 10_000;
 
 impl Catalog {
-    pub fn new(archive: Arc<dyn Archive>, hot: Arc<dyn HotStore>) -> Self {
-        Self { programs: Mutex::new(HashMap::new()), archive, hot }
+    pub fn new(
+        definitions: Arc<dyn Definitions>,
+        registry: Arc<dyn Registry>,
+        hot: Arc<dyn HotStore>,
+    ) -> Self {
+        Self { programs: Mutex::new(HashMap::new()), definitions, registry, hot }
     }
 
     /// Makes a program known everywhere: its definition is durable when this returns.
@@ -49,7 +54,7 @@ impl Catalog {
     }
 
     async fn make_known(&self, program: &Program) -> Result<(), StoreError> {
-        self.archive.put_definition(program.hash, program.canonical.clone()).await?;
+        self.definitions.put_definition(program.hash, program.canonical.clone()).await?;
         self.hot.learn(program.ir.clone()).await?;
         self.hot.keep_definition(program.hash, &program.canonical).await
     }
@@ -83,7 +88,7 @@ impl Catalog {
 
     /// From the archive, or from the hot store while that is away: what is in flight goes on meanwhile.
     async fn stored(&self, hash: Hash) -> Result<Option<Arc<str>>, StoreError> {
-        match self.archive.definition(hash).await {
+        match self.definitions.definition(hash).await {
             Err(error) if error.is_outage() => match self.hot.kept_definition(hash).await {
                 Ok(Some(kept)) => Ok(Some(kept)),
                 _ => Err(error),
@@ -101,7 +106,7 @@ impl Catalog {
             }
             Body::Named { workflow, version } => {
                 let version = version.map(std::num::NonZeroU32::get);
-                let record = self.archive.workflow(workflow, version).await?;
+                let record = self.registry.workflow(workflow, version).await?;
                 let record = record.ok_or_else(|| StoreError::unknown("workflow", workflow))?;
                 self.get(record.definition).await
             }

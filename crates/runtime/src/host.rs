@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use switchyard_observe::Observe;
-use switchyard_store::{Retention, StoreError};
+use switchyard_store::{RetentionPolicy, StoreError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ const FORGET_OPERATIONS_EVERY: Duration = Duration::from_secs(3600);
 pub struct HostOptions {
     pub worker: Option<WorkerSettings>,
     /// What is kept of runs that have ended; all of it, if not given.
-    pub retention: Option<Retention>,
+    pub retention: Option<RetentionPolicy>,
     /// Duties of a store's own; they end with [`Host::stopping`].
     pub further: JoinSet<()>,
 }

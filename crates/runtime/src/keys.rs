@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use switchyard_api::{DrawnKey, KeyText};
 use switchyard_core::{Hash, OperationId};
-use switchyard_store::{ApiKeyRecord, Archive, Clock, Mutation, StoreError};
+use switchyard_store::{Access, ApiKeyRecord, Clock, Mutation, StoreError};
 use tokio::time::Instant;
 
 use crate::engine::{mutate, request};
@@ -33,7 +33,7 @@ pub struct NewApiKey {
 
 /// The keys of one archive.
 pub struct ApiKeys {
-    archive: Arc<dyn Archive>,
+    access: Arc<dyn Access>,
     clock: Arc<dyn Clock>,
     // Held for a look, never across an await.
     seen: Mutex<KeyCache>,
@@ -85,8 +85,8 @@ impl Look {
 }
 
 impl ApiKeys {
-    pub fn new(archive: Arc<dyn Archive>, clock: Arc<dyn Clock>) -> Self {
-        Self { archive, clock, seen: Mutex::default() }
+    pub fn new(access: Arc<dyn Access>, clock: Arc<dyn Clock>) -> Self {
+        Self { access, clock, seen: Mutex::default() }
     }
 
     /// Makes a key: one that its holder has drawn, or one that is drawn here. Durable, and valid, when this returns. A
@@ -115,7 +115,7 @@ impl ApiKeys {
             revoked_at: None,
         };
         let put = || async { Ok(Mutation::PutApiKey(Box::new(record.clone()))) };
-        let made = mutate(&*self.archive, &request, put).await?.api_key()?;
+        let made = mutate(&*self.access, &request, put).await?.api_key()?;
         self.seen.lock().any = true;
         if made == record.id && text.is_some() {
             return Ok(NewApiKey { record, text });
@@ -129,12 +129,12 @@ impl ApiKeys {
 
     /// Every key that was ever made, oldest first.
     pub async fn all(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
-        self.archive.api_keys().await
+        self.access.api_keys().await
     }
 
     /// A key that was ever made.
     pub async fn get(&self, id: &str) -> Result<ApiKeyRecord, EngineError> {
-        let record = self.archive.api_key(id).await?;
+        let record = self.access.api_key(id).await?;
         Ok(record.ok_or_else(|| StoreError::unknown("api key", id))?)
     }
 
@@ -147,9 +147,9 @@ impl ApiKeys {
     ) -> Result<bool, EngineError> {
         let request = request(by, operation, "revoke_key", &id, self.clock.now())?;
         let revoke = || async { Ok(Mutation::RevokeApiKey { id: id.to_owned(), at: self.clock.now() }) };
-        let revoked = mutate(&*self.archive, &request, revoke).await?.changed()?;
+        let revoked = mutate(&*self.access, &request, revoke).await?.changed()?;
         self.seen.lock().keys.remove(id);
-        if !revoked && self.archive.api_key(id).await?.is_none() {
+        if !revoked && self.access.api_key(id).await?.is_none() {
             return Err(StoreError::unknown("api key", id).into());
         }
         Ok(revoked)
@@ -166,7 +166,7 @@ impl ApiKeys {
                 return Ok(seen.any);
             }
         }
-        let answer = self.archive.any_api_key().await;
+        let answer = self.access.any_api_key().await;
         let mut seen = self.seen.lock();
         match answer {
             Ok(any) => {
@@ -199,7 +199,7 @@ impl ApiKeys {
         if let Some((record, _)) = known.as_ref().filter(|(_, look)| look.is_fresh()) {
             return Ok(Some(record.clone()));
         }
-        let (record, look) = match self.archive.api_key(id).await {
+        let (record, look) = match self.access.api_key(id).await {
             Ok(None) => return Ok(None),
             Ok(Some(record)) => (Arc::new(record), Look::now()),
             Err(error) => {

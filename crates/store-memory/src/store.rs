@@ -13,7 +13,7 @@ use switchyard_core::run::{ClaimRef, Event, Operation, Progress, Run, Settled, S
 use switchyard_core::{ApprovalId, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::{
-    Archive, Change, Clock, Followers, HotStore, IdleWorkers, Size, StoreError, Unfinished, news,
+    Change, Clock, Followers, HotStore, IdleWorkers, Journal, Size, StoreError, Unfinished, news,
 };
 use tokio::sync::{Notify, watch};
 
@@ -21,7 +21,7 @@ use tokio::sync::{Notify, watch};
 pub struct MemoryStore {
     // A std-like mutex, because nothing awaits while it is held: a call is a few microseconds of pure code.
     in_flight: Mutex<InFlight>,
-    archive: Arc<dyn Archive>,
+    journal: Arc<dyn Journal>,
     clock: Arc<dyn Clock>,
     idle: IdleWorkers,
     followers: Followers,
@@ -39,10 +39,10 @@ impl std::fmt::Debug for MemoryStore {
 
 impl MemoryStore {
     /// An empty store. What the archive says is unfinished is given to it by [`HotStore::restore`].
-    pub fn new(archive: Arc<dyn Archive>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
+    pub fn new(journal: Arc<dyn Journal>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
         Self {
             in_flight: Mutex::new(InFlight::new(limits)),
-            archive,
+            journal,
             clock,
             idle: IdleWorkers::default(),
             followers: Followers::default(),
@@ -70,7 +70,7 @@ impl MemoryStore {
             let nudges = in_flight.take_nudges();
             let written = (!events.is_empty()).then(|| {
                 let (news, commit) = (news(&events), self.observe.journalled(&events));
-                (self.archive.append(events), news, commit)
+                (self.journal.append(events), news, commit)
             });
             drop(in_flight);
             self.idle.wake(&nudges.queues);
@@ -92,7 +92,7 @@ impl MemoryStore {
     /// Waits until earlier changes are durable: what is read now must not be lost by a crash a moment later.
     async fn settled(&self) -> Result<(), StoreError> {
         self.check()?;
-        self.acknowledged(self.archive.append(Vec::new()).await)
+        self.acknowledged(self.journal.append(Vec::new()).await)
     }
 
     fn check(&self) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use redis::aio::{PubSubSink, PubSubStream};
 use serde::Deserialize;
 use switchyard_core::RunId;
 use switchyard_core::in_flight::Want;
-use switchyard_store::{Archive, Change, Followers, IdleWorkers, StoreError};
+use switchyard_store::{Change, Followers, IdleWorkers, RunIndex, StoreError};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::client::Client;
@@ -88,16 +88,21 @@ struct News {
 pub(crate) struct Listener {
     client: Client,
     keys: Keys,
-    archive: Arc<dyn Archive>,
+    archived: Arc<dyn RunIndex>,
     waiters: Arc<Waiters>,
     /// What the names of run channels begin with.
     runs: String,
 }
 
 impl Listener {
-    pub(crate) fn new(client: Client, keys: Keys, archive: Arc<dyn Archive>, waiters: Arc<Waiters>) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        keys: Keys,
+        archived: Arc<dyn RunIndex>,
+        waiters: Arc<Waiters>,
+    ) -> Self {
         let runs = format!("{}run:", keys.begin());
-        Self { client, keys, archive, waiters, runs }
+        Self { client, keys, archived, waiters, runs }
     }
 
     pub(crate) async fn listen_forever(self) {
@@ -167,10 +172,10 @@ impl Listener {
         let left: Vec<RunId> =
             leave.into_iter().filter(|run| self.waiters.followers.is_followed(*run)).collect();
         if !left.is_empty() {
-            tokio::spawn(follow_retried(self.archive.clone(), self.waiters.clone(), left));
+            tokio::spawn(follow_retried(self.archived.clone(), self.waiters.clone(), left));
         }
         if !followed.is_empty() {
-            tokio::spawn(tell_archived(self.archive.clone(), self.waiters.clone(), followed));
+            tokio::spawn(tell_archived(self.archived.clone(), self.waiters.clone(), followed));
         }
         Ok(())
     }
@@ -232,9 +237,9 @@ impl Channels {
 }
 
 /// Runs that were unsubscribed at their end, and have followers that may have come after a retry.
-async fn follow_retried(archive: Arc<dyn Archive>, waiters: Arc<Waiters>, runs: Vec<RunId>) {
+async fn follow_retried(archived: Arc<dyn RunIndex>, waiters: Arc<Waiters>, runs: Vec<RunId>) {
     for run in runs {
-        if let Ok(Some(record)) = archive.run(run).await
+        if let Ok(Some(record)) = archived.run(run).await
             && !record.status.is_terminal()
         {
             waiters.ask(Asked::Follow(run));
@@ -242,9 +247,9 @@ async fn follow_retried(archive: Arc<dyn Archive>, waiters: Arc<Waiters>, runs: 
     }
 }
 
-async fn tell_archived(archive: Arc<dyn Archive>, waiters: Arc<Waiters>, runs: Vec<RunId>) {
+async fn tell_archived(archived: Arc<dyn RunIndex>, waiters: Arc<Waiters>, runs: Vec<RunId>) {
     for run in runs {
-        let Ok(Some(record)) = archive.run(run).await else { continue };
+        let Ok(Some(record)) = archived.run(run).await else { continue };
         let ended = record.status.is_terminal();
         waiters.tell(&[(run, Change { seq: record.last_seq, ended })]);
         if ended {

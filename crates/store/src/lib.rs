@@ -9,28 +9,27 @@ mod cas;
 mod check;
 mod checksum;
 mod clock;
-mod dead;
 mod error;
 mod follow;
 mod hot;
 mod idle;
 mod mismatch;
-mod operation;
 pub mod plain;
+pub mod projection;
 
 pub use archive::{
-    Ack, ApiKeyRecord, AppliedOperation, ApprovalFilter, ApprovalRecord, ApprovalStatus, Archive,
-    ArchiveMark, MARK_EVERY, Page, Retention, RunFilter, RunRecord, ScheduleRecord, Unfinished,
-    WorkflowRecord,
+    Access, Ack, ApiKeyRecord, AppliedOperation, ApprovalFilter, ApprovalRecord, ApprovalStatus, Approvals,
+    Archive, ArchiveMark, DeadKind, DeadLetter, DeadLetters, Definitions, Journal, MARK_EVERY, Mutation,
+    MutationOutcome, OPERATIONS_KEPT, OperationRecord, OperationRequest, Operations, POISONED, Page,
+    PayloadHolders, Purge, Registry, ResultCache, Retention, RetentionPolicy, RunFilter, RunIndex, RunRecord,
+    ScheduleRecord, Schedules, Unfinished, WorkflowRecord,
 };
 pub use cas::Cas;
 pub use check::{Check, Health};
 pub use checksum::{event_checksum, verify_event};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use dead::{DeadKind, DeadLetter, POISONED, Purge};
 pub use error::StoreError;
 pub use follow::{Followers, news};
 pub use hot::{BandDepth, Change, HotStore, PRIORITIES, QueueDepth, Size, Unarchived, Want};
 pub use idle::IdleWorkers;
 pub use mismatch::Mismatch;
-pub use operation::{Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRecord, OperationRequest};

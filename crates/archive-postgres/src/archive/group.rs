@@ -1,13 +1,14 @@
 //! Calls that are written together: which of them fit what is stored, and what they change. Pure.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use switchyard_core::run::{Accepted, Event, EventKind, RunStatus};
-use switchyard_core::{Hash, Payload, RunId};
+use switchyard_core::RunId;
+use switchyard_core::run::{Accepted, Event, EventKind};
 use switchyard_store::StoreError;
+use switchyard_store::projection::{Place, RunRow, place, project};
 
-use super::project::{Approvals, Dead, RunStatusRow};
+use super::batch::Batch;
 
 /// An event with its body as it is stored.
 #[derive(Debug)]
@@ -20,18 +21,11 @@ pub(super) struct Written {
 /// What the database says about what the calls concern, under locks.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
-    pub(super) runs: HashMap<RunId, StoredRun>,
+    pub(super) runs: HashMap<RunId, RunRow>,
     /// The runs that have these idempotency keys.
     pub(super) keys: HashMap<Arc<str>, RunId>,
     /// Events that were handed over and are there already.
     pub(super) events: HashMap<(RunId, u64), Event>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct StoredRun {
-    pub(super) last_seq: u64,
-    pub(super) status: RunStatus,
-    pub(super) queued: bool,
 }
 
 /// A run that the calls add to.
@@ -39,23 +33,10 @@ pub(super) struct StoredRun {
 pub(super) struct Grown<'a> {
     /// How far it is stored; 0 if it is not.
     stored_seq: u64,
-    pub(super) standing: RunStatusRow,
+    /// Its row with the new events.
+    pub(super) row: RunRow,
     /// The events that are new, without gaps.
     pub(super) new: Vec<&'a Written>,
-}
-
-impl Grown<'_> {
-    pub(super) fn last_seq(&self) -> u64 {
-        self.stored_seq + self.new.len() as u64
-    }
-
-    /// What it was accepted with, if that is new.
-    pub(super) fn accepted(&self) -> Option<(&Event, &Accepted)> {
-        match &self.new.first()?.event {
-            event @ Event { kind: EventKind::RunAccepted(accepted), .. } => Some((event, accepted)),
-            _ => None,
-        }
-    }
 }
 
 /// The changes of every call that fits.
@@ -64,10 +45,7 @@ pub(super) struct Group<'a> {
     stored: &'a Stored,
     keys: HashMap<Arc<str>, RunId>,
     pub(super) runs: HashMap<RunId, Grown<'a>>,
-    pub(super) approvals: Approvals,
-    pub(super) dead: Dead,
-    /// Payloads in the CAS, and the runs that hold on to them.
-    pub(super) payloads: HashSet<(Hash, RunId)>,
+    pub(super) batch: Batch<'a>,
 }
 
 /// The newest seqs within a call that is being looked at.
@@ -75,14 +53,7 @@ type Seqs = HashMap<RunId, u64>;
 
 impl<'a> Group<'a> {
     pub(super) fn new(stored: &'a Stored) -> Self {
-        Self {
-            stored,
-            keys: HashMap::new(),
-            runs: HashMap::new(),
-            approvals: Approvals::default(),
-            dead: Dead::default(),
-            payloads: HashSet::new(),
-        }
+        Self { stored, keys: HashMap::new(), runs: HashMap::new(), batch: Batch::default() }
     }
 
     /// Takes a call whole, or refuses it and is as before.
@@ -99,27 +70,18 @@ impl<'a> Group<'a> {
 
     fn last_seq(&self, run: RunId) -> u64 {
         match self.runs.get(&run) {
-            Some(grown) => grown.last_seq(),
+            Some(grown) => grown.row.last_seq,
             None => self.stored.runs.get(&run).map_or(0, |stored| stored.last_seq),
         }
     }
 
     fn check(&self, event: &Event, seqs: &mut Seqs, before: &[Written]) -> Result<(), StoreError> {
         let last_seq = seqs.get(&event.run).copied().unwrap_or_else(|| self.last_seq(event.run));
-        if event.seq <= last_seq {
+        if place(last_seq, event)? == Place::Taken {
             return self.compare(event, before);
         }
-        if event.seq != last_seq + 1 {
-            let what = format!("event {} of {} came after event {last_seq}", event.seq, event.run);
-            return Err(StoreError::Corrupt(what));
-        }
-        match &event.kind {
-            EventKind::RunAccepted(accepted) if last_seq == 0 => {
-                self.check_key(event.run, accepted, before)?
-            }
-            EventKind::RunAccepted(_) => return Err(out_of_place(event)),
-            _ if last_seq == 0 => return Err(out_of_place(event)),
-            _ => {}
+        if let EventKind::RunAccepted(accepted) = &event.kind {
+            self.check_key(event.run, accepted, before)?;
         }
         seqs.insert(event.run, event.seq);
         Ok(())
@@ -166,31 +128,16 @@ impl<'a> Group<'a> {
         if event.seq <= self.last_seq(event.run) {
             return;
         }
-        let stored = self.stored.runs.get(&event.run);
-        let grown = self.runs.entry(event.run).or_insert_with(|| Grown {
-            stored_seq: stored.map_or(0, |stored| stored.last_seq),
-            standing: stored.map_or_else(
-                || RunStatusRow::accepted(false),
-                |stored| RunStatusRow::stored(stored.status, stored.queued),
-            ),
-            new: Vec::new(),
+        let grown = self.runs.entry(event.run).or_insert_with(|| {
+            let row = self.stored.runs.get(&event.run).copied().unwrap_or(RunRow::NEW);
+            Grown { stored_seq: row.last_seq, row, new: Vec::new() }
         });
+        for change in project(&mut grown.row, event) {
+            self.batch.add(event.run, change);
+        }
+        grown.new.push(written);
         if let EventKind::RunAccepted(accepted) = &event.kind {
-            grown.standing = RunStatusRow::accepted(accepted.queued);
             self.keys.extend(accepted.idempotency.as_ref().map(|i| (i.key.clone(), event.run)));
         }
-        grown.standing.follow(event);
-        grown.new.push(written);
-        self.approvals.follow(event);
-        self.dead.follow(event);
-        event.kind.for_each_payload(&mut |payload| {
-            if let Payload::Cas(reference) = payload {
-                self.payloads.insert((reference.hash, event.run));
-            }
-        });
     }
-}
-
-fn out_of_place(event: &Event) -> StoreError {
-    StoreError::Corrupt(format!("{} is event {} of {}", event.kind.name(), event.seq, event.run))
 }

@@ -1,16 +1,41 @@
 //! Changes that belong to no run, and the operations that they were made by: in one transaction.
 
+use async_trait::async_trait;
 use switchyard_core::run::Refusal;
 use switchyard_core::{OperationId, Timestamp};
-use switchyard_store::{Mutation, MutationOutcome, OperationRecord, OperationRequest, StoreError};
+use switchyard_store::{
+    Mutation, MutationOutcome, OperationRecord, OperationRequest, Operations, StoreError,
+};
 use tokio_postgres::{Error, Row, Transaction};
 
-use super::rows::{json, moment, parsed, shared};
-use super::{dead, keys, schedules, session, workflows};
+use super::rows::{at_most, json, moment, parsed, shared, to_json};
+use super::{PostgresArchive, access, dead_letters, registry, schedules};
 use crate::error::{cannot_write, lost_while_writing};
 use crate::pool::Pool;
 
 const BY_ID: &str = "SELECT id, kind, fingerprint, outcome, at FROM operations WHERE id = $1";
+
+#[async_trait]
+impl Operations for PostgresArchive {
+    async fn mutate(
+        &self,
+        mutation: Mutation,
+        operation: Option<&OperationRequest>,
+    ) -> Result<MutationOutcome, StoreError> {
+        mutate(&self.pool, &mutation, operation).await
+    }
+
+    async fn operation(&self, id: &OperationId) -> Result<Option<OperationRecord>, StoreError> {
+        self.pool.row(BY_ID, &[&id.as_str()]).await?.as_ref().map(record).transpose()
+    }
+
+    async fn forget_operations(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let sql = "DELETE FROM operations WHERE id IN
+            (SELECT id FROM operations WHERE at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)";
+        let forgotten = self.pool.change(sql, &[&before.as_millis(), &at_most(limit)]).await?;
+        Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
+    }
+}
 
 /// Why a mutation was not made.
 pub(super) enum Failure {
@@ -31,7 +56,7 @@ impl From<StoreError> for Failure {
 }
 
 /// An operation that was carried out before changes nothing and answers the same.
-pub(super) async fn mutate(
+async fn mutate(
     pool: &Pool,
     mutation: &Mutation,
     operation: Option<&OperationRequest>,
@@ -63,7 +88,7 @@ async fn attempt(
     let outcome = carry_out(transaction, mutation).await?;
     let keep = "INSERT INTO operations (id, kind, fingerprint, outcome, at) VALUES ($1, $2, $3, $4, $5)";
     let (fingerprint, at) = (operation.fingerprint.to_string(), operation.at.as_millis());
-    let outcome_text = session::json(&outcome);
+    let outcome_text = to_json(&outcome);
     transaction
         .execute(keep, &[&operation.id.as_str(), &&*operation.kind, &fingerprint, &outcome_text, &at])
         .await?;
@@ -73,7 +98,7 @@ async fn attempt(
 async fn carry_out(transaction: &Transaction<'_>, mutation: &Mutation) -> Result<MutationOutcome, Failure> {
     Ok(match mutation {
         Mutation::RegisterWorkflow { name, definition, at } => {
-            MutationOutcome::Workflow(workflows::register(transaction, name, *definition, *at).await?)
+            MutationOutcome::Workflow(registry::register(transaction, name, *definition, *at).await?)
         }
         Mutation::PutSchedule(record) => {
             schedules::put(transaction, record).await?;
@@ -83,27 +108,17 @@ async fn carry_out(transaction: &Transaction<'_>, mutation: &Mutation) -> Result
             MutationOutcome::Changed(schedules::remove(transaction, name).await?)
         }
         Mutation::PutApiKey(record) => {
-            keys::put(transaction, record).await?;
+            access::put(transaction, record).await?;
             MutationOutcome::ApiKey(record.id.clone())
         }
         Mutation::RevokeApiKey { id, at } => {
-            MutationOutcome::Changed(keys::revoke(transaction, id, *at).await?)
+            MutationOutcome::Changed(access::revoke(transaction, id, *at).await?)
         }
-        Mutation::PurgeDeadLetters(which) => MutationOutcome::Removed(dead::purge(transaction, which).await?),
+        Mutation::PurgeDeadLetters(which) => {
+            MutationOutcome::Removed(dead_letters::purge(transaction, which).await?)
+        }
         Mutation::Note(note) => MutationOutcome::Noted(note.clone()),
     })
-}
-
-pub(super) async fn by_id(pool: &Pool, id: &OperationId) -> Result<Option<OperationRecord>, StoreError> {
-    pool.row(BY_ID, &[&id.as_str()]).await?.as_ref().map(record).transpose()
-}
-
-pub(super) async fn forget(pool: &Pool, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-    let sql = "DELETE FROM operations WHERE id IN
-        (SELECT id FROM operations WHERE at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)";
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let forgotten = pool.change(sql, &[&before.as_millis(), &limit]).await?;
-    Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
 }
 
 fn record(row: &Row) -> Result<OperationRecord, StoreError> {

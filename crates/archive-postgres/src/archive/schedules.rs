@@ -1,15 +1,42 @@
-//! The rows of schedules.
+//! Schedules and their next ticks.
 
+use async_trait::async_trait;
 use switchyard_core::{Payload, RunId, Timestamp};
-use switchyard_store::{ScheduleRecord, StoreError};
+use switchyard_store::{ScheduleRecord, Schedules, StoreError};
 use tokio_postgres::{Error, Row, Transaction};
 
-use super::rows::{damaged, json, maybe_moment, millis};
-use super::session;
-use crate::pool::Pool;
+use super::PostgresArchive;
+use super::rows::{damaged, json, maybe_moment, millis, to_json};
 use crate::text;
 
 const COLUMNS: &str = "name, spec, next_at, last_run";
+
+#[async_trait]
+impl Schedules for PostgresArchive {
+    async fn advance_schedule(
+        &self,
+        name: &str,
+        seen: Option<Timestamp>,
+        next: Option<Timestamp>,
+        last_run: Option<RunId>,
+    ) -> Result<bool, StoreError> {
+        let sql = "UPDATE schedules SET next_at = $3, last_run = coalesce($4, last_run)
+            WHERE name = $1 AND next_at IS NOT DISTINCT FROM $2";
+        let (seen, next, last_run) = (millis(seen), millis(next), last_run.map(|run| run.to_string()));
+        let moved = self.pool.change(sql, &[&text::stored(name), &seen, &next, &last_run]).await?;
+        Ok(moved > 0)
+    }
+
+    async fn schedule(&self, name: &str) -> Result<Option<ScheduleRecord>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM schedules WHERE name = $1");
+        self.pool.row(&sql, &[&text::stored(name)]).await?.as_ref().map(record).transpose()
+    }
+
+    async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM schedules ORDER BY name");
+        self.pool.rows(&sql, &[]).await?.iter().map(record).collect()
+    }
+}
 
 pub(super) async fn put(transaction: &Transaction<'_>, record: &ScheduleRecord) -> Result<(), Error> {
     let name = &record.schedule.name;
@@ -20,7 +47,7 @@ pub(super) async fn put(transaction: &Transaction<'_>, record: &ScheduleRecord) 
         ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, next_at = excluded.next_at,
             last_run = excluded.last_run";
     let last_run = record.last_run.map(|run| run.to_string());
-    let spec = session::json(&record.schedule);
+    let spec = to_json(&record.schedule);
     let input = match &record.schedule.input {
         Payload::Cas(reference) => Some(reference.hash.to_string()),
         Payload::Json(_) => None,
@@ -39,33 +66,6 @@ pub(super) async fn remove(transaction: &Transaction<'_>, name: &str) -> Result<
 /// Who holds on to a schedule's input.
 fn holder(name: &str) -> String {
     format!("schedule/{}", text::stored(name))
-}
-
-pub(super) async fn advance(
-    pool: &Pool,
-    name: &str,
-    seen: Option<Timestamp>,
-    next: Option<Timestamp>,
-    last_run: Option<RunId>,
-) -> Result<bool, StoreError> {
-    let sql = "UPDATE schedules SET next_at = $3, last_run = coalesce($4, last_run)
-        WHERE name = $1 AND next_at IS NOT DISTINCT FROM $2";
-    let last_run = last_run.map(|run| run.to_string());
-    let moved = pool.change(sql, &[&text::stored(name), &millis(seen), &millis(next), &last_run]).await?;
-    Ok(moved > 0)
-}
-
-pub(super) async fn by_name(pool: &Pool, name: &str) -> Result<Option<ScheduleRecord>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM schedules WHERE name = $1");
-    pool.row(&sql, &[&text::stored(name)]).await?.as_ref().map(record).transpose()
-}
-
-pub(super) async fn all(pool: &Pool) -> Result<Vec<ScheduleRecord>, StoreError> {
-    pool.rows(&format!("SELECT {COLUMNS} FROM schedules ORDER BY name"), &[])
-        .await?
-        .iter()
-        .map(record)
-        .collect()
 }
 
 fn record(row: &Row) -> Result<ScheduleRecord, StoreError> {

@@ -5,15 +5,14 @@ mod write;
 
 use switchyard_core::run::Event;
 use switchyard_core::{RunId, Timestamp};
+use switchyard_store::projection::RunRow;
 use switchyard_store::{StoreError, verify_event};
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::group::{Group, Stored, StoredRun};
+use super::group::{Group, Stored};
 use super::rows::{damaged, parsed};
 use crate::pool::Param;
 use crate::{Target, text};
-
-pub(super) use write::json;
 
 pub(super) struct Session {
     client: Client,
@@ -24,13 +23,13 @@ pub(super) struct Session {
     move_runs: Statement,
     turn_runs: Statement,
     add_events: Statement,
-    remember: Statement,
-    decide: Statement,
-    withdraw: Statement,
-    ask: Statement,
-    hold: Statement,
-    revive: Statement,
-    bury: Statement,
+    add_operations: Statement,
+    decide_approvals: Statement,
+    close_approvals: Statement,
+    request_approvals: Statement,
+    hold_payloads: Statement,
+    revive_dead_letters: Statement,
+    bury_dead_letters: Statement,
     mark: Statement,
 }
 
@@ -68,15 +67,17 @@ impl Session {
             c.prepare(sql::MOVE_RUNS),
             c.prepare(sql::TURN_RUNS),
         )?;
-        let (add_events, remember, decide, withdraw, ask, hold, revive, bury, mark) = futures::try_join!(
+        let (add_events, add_operations, decide_approvals, close_approvals, request_approvals) = futures::try_join!(
             c.prepare(sql::ADD_EVENTS),
-            c.prepare(sql::REMEMBER),
-            c.prepare(sql::DECIDE),
-            c.prepare(sql::WITHDRAW),
-            c.prepare(sql::ASK),
-            c.prepare(sql::HOLD),
-            c.prepare(sql::REVIVE),
-            c.prepare(sql::BURY),
+            c.prepare(sql::ADD_OPERATIONS),
+            c.prepare(sql::DECIDE_APPROVALS),
+            c.prepare(sql::CLOSE_APPROVALS),
+            c.prepare(sql::REQUEST_APPROVALS),
+        )?;
+        let (hold_payloads, revive_dead_letters, bury_dead_letters, mark) = futures::try_join!(
+            c.prepare(sql::HOLD_PAYLOADS),
+            c.prepare(sql::REVIVE_DEAD_LETTERS),
+            c.prepare(sql::BURY_DEAD_LETTERS),
             c.prepare(sql::MARK),
         )?;
         Ok(Self {
@@ -88,13 +89,13 @@ impl Session {
             move_runs,
             turn_runs,
             add_events,
-            remember,
-            decide,
-            withdraw,
-            ask,
-            hold,
-            revive,
-            bury,
+            add_operations,
+            decide_approvals,
+            close_approvals,
+            request_approvals,
+            hold_payloads,
+            revive_dead_letters,
+            bury_dead_letters,
             mark,
         })
     }
@@ -164,20 +165,18 @@ impl Session {
     /// Writes a group and commits it, with the archive's position if that is asked for. Every statement is sent before the
     /// first is answered; after one that fails Postgres carries out none, the commit included.
     pub(super) async fn commit(&self, group: &Group<'_>, mark: bool) -> Result<(), Error> {
-        let (new, old): (Vec<_>, Vec<_>) = group.runs.iter().partition(|(_, run)| run.accepted().is_some());
-        let (turned, moved): (Vec<_>, Vec<_>) = old.into_iter().partition(|(_, run)| run.standing.turned);
         futures::try_join!(
-            self.add_runs(&new),
-            self.move_runs(&moved),
-            self.turn_runs(&turned),
+            self.add_runs(group),
+            self.move_runs(group),
+            self.turn_runs(group),
             self.add_events(group),
-            self.remember(group),
-            self.decide(group),
-            self.withdraw(group),
-            self.ask(group),
-            self.hold(group),
-            self.revive(group),
-            self.bury(group),
+            self.add_operations(group),
+            self.decide_approvals(group),
+            self.close_approvals(group),
+            self.request_approvals(group),
+            self.hold_payloads(group),
+            self.revive_dead_letters(group),
+            self.bury_dead_letters(group),
             self.mark(group, mark),
             self.client.batch_execute("COMMIT"),
         )?;
@@ -185,8 +184,8 @@ impl Session {
     }
 }
 
-fn stored_run(row: &Row) -> Result<StoredRun, StoreError> {
-    Ok(StoredRun {
+fn stored_run(row: &Row) -> Result<RunRow, StoreError> {
+    Ok(RunRow {
         last_seq: row.get::<_, i64>("last_seq").cast_unsigned(),
         status: parsed(row, "status")?,
         queued: row.get("queued"),

@@ -44,7 +44,7 @@ impl Writer {
     /// Ends when every handle is dropped and everything that was handed over is written.
     pub(super) fn start(target: Target, retry_for: Duration) -> Self {
         let (jobs, inbox) = mpsc::unbounded_channel();
-        let desk = WriterLoop {
+        let writer = WriterLoop {
             target: target.clone(),
             retry_for,
             inbox,
@@ -52,7 +52,7 @@ impl Writer {
             commit: Commit::NotSent,
             marked: None,
         };
-        tokio::spawn(desk.work());
+        tokio::spawn(writer.work());
         Self { target, jobs }
     }
 

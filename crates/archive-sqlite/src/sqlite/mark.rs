@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use switchyard_core::Timestamp;
 use switchyard_store::{ArchiveMark, MARK_EVERY};
 
-use super::read::Answer;
+use super::readers::Answer;
 use super::rows::moment;
 
 pub(super) fn read(conn: &Connection, location: Arc<str>) -> Answer<ArchiveMark> {

@@ -1,16 +1,61 @@
 //! Changes that belong to no run, and the operations that they were made by: in one transaction.
 
+use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use switchyard_core::run::Refusal;
 use switchyard_core::{OperationId, Timestamp};
-use switchyard_store::{Mutation, MutationOutcome, OperationRecord, OperationRequest, StoreError};
+use switchyard_store::{
+    Mutation, MutationOutcome, OperationRecord, OperationRequest, Operations, StoreError,
+};
 
-use super::journal::Failure;
-use super::read::{Answer, Unread, one};
+use super::readers::{Answer, Unread, at_most, one};
 use super::rows::{moment, parsed};
-use super::{dead, keys, schedules, workflows};
+use super::work::{Failure, Performed, Work};
+use super::{SqliteArchive, Writing, access, dead_letters, registry, schedules};
 
 const COLUMNS: &str = "id, kind, fingerprint, outcome, at";
+
+#[async_trait]
+impl Operations for SqliteArchive {
+    async fn mutate(
+        &self,
+        mutation: Mutation,
+        operation: Option<&OperationRequest>,
+    ) -> Result<MutationOutcome, StoreError> {
+        let operation = operation.cloned();
+        let of_keys = matches!(mutation, Mutation::PutApiKey(_) | Mutation::RevokeApiKey { .. });
+        if of_keys && matches!(self.writing, Writing::KeysBeside) {
+            return self.mutate_beside(mutation, operation).await;
+        }
+        match self.write(Work::Mutation { mutation: Box::new(mutation), operation }).await? {
+            Performed::Mutated(outcome) => Ok(outcome?),
+            other => Err(StoreError::Corrupt(format!("a mutation was answered {other:?}"))),
+        }
+    }
+
+    async fn operation(&self, id: &OperationId) -> Result<Option<OperationRecord>, StoreError> {
+        let id = id.clone();
+        self.readers.ask(move |conn| by_id(conn, &id)).await
+    }
+
+    async fn forget_operations(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.write(Work::ForgetOperations { before, limit }).await.map(Performed::removed)
+    }
+}
+
+impl SqliteArchive {
+    /// Changes the keys of a file that another process works on.
+    async fn mutate_beside(
+        &self,
+        mutation: Mutation,
+        operation: Option<OperationRequest>,
+    ) -> Result<MutationOutcome, StoreError> {
+        let path = self.readers.path().to_owned();
+        let mutating =
+            tokio::task::spawn_blocking(move || access::mutate_beside(&path, &mutation, operation.as_ref()));
+        mutating.await.unwrap_or_else(|e| Err(StoreError::OutcomeUnknown(format!("interrupted: {e}"))))
+    }
+}
 
 /// Inside a transaction. An operation that was carried out before changes nothing and answers the same.
 pub(super) fn mutate(
@@ -30,7 +75,7 @@ pub(super) fn mutate(
 fn carry_out(conn: &Connection, mutation: &Mutation) -> Result<MutationOutcome, Failure> {
     Ok(match mutation {
         Mutation::RegisterWorkflow { name, definition, at } => {
-            MutationOutcome::Workflow(workflows::register(conn, name, *definition, *at)?)
+            MutationOutcome::Workflow(registry::register(conn, name, *definition, *at)?)
         }
         Mutation::PutSchedule(record) => {
             schedules::put(conn, record)?;
@@ -38,11 +83,11 @@ fn carry_out(conn: &Connection, mutation: &Mutation) -> Result<MutationOutcome, 
         }
         Mutation::RemoveSchedule { name } => MutationOutcome::Changed(schedules::remove(conn, name)?),
         Mutation::PutApiKey(record) => {
-            keys::put(conn, record)?;
+            access::put(conn, record)?;
             MutationOutcome::ApiKey(record.id.clone())
         }
-        Mutation::RevokeApiKey { id, at } => MutationOutcome::Changed(keys::revoke(conn, id, *at)?),
-        Mutation::PurgeDeadLetters(which) => MutationOutcome::Removed(dead::purge(conn, which)?),
+        Mutation::RevokeApiKey { id, at } => MutationOutcome::Changed(access::revoke(conn, id, *at)?),
+        Mutation::PurgeDeadLetters(which) => MutationOutcome::Removed(dead_letters::purge(conn, which)?),
         Mutation::Note(note) => MutationOutcome::Noted(note.clone()),
     })
 }
@@ -63,11 +108,10 @@ fn keep(conn: &Connection, operation: &OperationRequest, outcome: &MutationOutco
 
 pub(super) fn forget(conn: &Connection, before: Timestamp, limit: usize) -> Result<usize, Failure> {
     let forget = "DELETE FROM operations WHERE id IN (SELECT id FROM operations WHERE at < ?1 LIMIT ?2)";
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    Ok(conn.prepare_cached(forget)?.execute(params![before.as_millis(), limit])?)
+    Ok(conn.prepare_cached(forget)?.execute(params![before.as_millis(), at_most(limit)])?)
 }
 
-pub(super) fn by_id(conn: &Connection, id: &OperationId) -> Answer<Option<OperationRecord>> {
+fn by_id(conn: &Connection, id: &OperationId) -> Answer<Option<OperationRecord>> {
     one(conn, &format!("SELECT {COLUMNS} FROM operations WHERE id = ?1"), [id.as_str()], record)
 }
 

@@ -1,20 +1,46 @@
-//! The rows of schedules: written in the writer's transactions, read like everything else.
+//! Schedules and their next ticks.
 
+use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use switchyard_core::schedule::Schedule;
-use switchyard_core::{RunId, Timestamp};
-use switchyard_store::{ScheduleRecord, StoreError};
+use switchyard_core::{Payload, RunId, Timestamp};
+use switchyard_store::{ScheduleRecord, Schedules, StoreError};
 
-use super::journal::Failure;
-use super::read::{Answer, Unread, list, one};
-use super::retain;
+use super::readers::{Answer, Unread, list, one};
+use super::work::{Failure, Performed, Work};
+use super::{SqliteArchive, payload_holders};
 
 const COLUMNS: &str = "spec, next_at, last_run";
 
+#[async_trait]
+impl Schedules for SqliteArchive {
+    async fn advance_schedule(
+        &self,
+        name: &str,
+        seen: Option<Timestamp>,
+        next: Option<Timestamp>,
+        last_run: Option<RunId>,
+    ) -> Result<bool, StoreError> {
+        let step = Advance { name: name.to_owned(), seen, next, last_run };
+        Ok(matches!(self.write(Work::AdvanceSchedule(step)).await?, Performed::Changed(true)))
+    }
+
+    async fn schedule(&self, name: &str) -> Result<Option<ScheduleRecord>, StoreError> {
+        let name = name.to_owned();
+        self.readers.ask(move |conn| by_name(conn, &name)).await
+    }
+
+    async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
+        self.readers.ask(all).await
+    }
+}
+
 pub(super) fn put(conn: &Connection, record: &ScheduleRecord) -> Result<(), Failure> {
-    let holder = retain::schedule_holder(&record.schedule.name);
-    retain::let_go(conn, &holder)?;
-    retain::hold(conn, &record.schedule.input, &holder)?;
+    let holder = payload_holders::schedule_holder(&record.schedule.name);
+    payload_holders::let_go(conn, &holder)?;
+    if let Payload::Cas(reference) = &record.schedule.input {
+        payload_holders::hold(conn, reference.hash, &holder)?;
+    }
     conn.prepare_cached(
         "INSERT INTO schedules (name, spec, next_at, last_run) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (name) DO UPDATE SET spec = ?2, next_at = ?3, last_run = ?4",
@@ -30,17 +56,17 @@ pub(super) fn put(conn: &Connection, record: &ScheduleRecord) -> Result<(), Fail
 
 /// Whether there was one.
 pub(super) fn remove(conn: &Connection, name: &str) -> Result<bool, Failure> {
-    retain::let_go(conn, &retain::schedule_holder(name))?;
+    payload_holders::let_go(conn, &payload_holders::schedule_holder(name))?;
     Ok(conn.prepare_cached("DELETE FROM schedules WHERE name = ?1")?.execute([name])? > 0)
 }
 
 /// A step to the next tick, taken only if the schedule still stands at the one that was seen.
 #[derive(Debug)]
 pub(super) struct Advance {
-    pub(super) name: String,
-    pub(super) seen: Option<Timestamp>,
-    pub(super) next: Option<Timestamp>,
-    pub(super) last_run: Option<RunId>,
+    name: String,
+    seen: Option<Timestamp>,
+    next: Option<Timestamp>,
+    last_run: Option<RunId>,
 }
 
 /// Whether it was taken.
@@ -59,11 +85,11 @@ pub(super) fn advance(conn: &Connection, step: &Advance) -> Result<bool, Failure
     Ok(moved > 0)
 }
 
-pub(super) fn all(conn: &Connection) -> Answer<Vec<ScheduleRecord>> {
+fn all(conn: &Connection) -> Answer<Vec<ScheduleRecord>> {
     list(conn, &format!("SELECT {COLUMNS} FROM schedules ORDER BY name"), [], record)
 }
 
-pub(super) fn by_name(conn: &Connection, name: &str) -> Answer<Option<ScheduleRecord>> {
+fn by_name(conn: &Connection, name: &str) -> Answer<Option<ScheduleRecord>> {
     one(conn, &format!("SELECT {COLUMNS} FROM schedules WHERE name = ?1"), [name], record)
 }
 

@@ -12,8 +12,9 @@ use switchyard_store::{MutationOutcome, StoreError};
 use tokio::sync::oneshot;
 
 use super::error::{cannot_open, sentence};
-use super::journal::{Answer, Failure, Journal, Work};
 use super::newest::Newest;
+use super::session::Session;
+use super::work::{Failure, Performed, Work};
 use super::{checkpoint, marker};
 use crate::folder::FolderLock;
 
@@ -22,7 +23,7 @@ const GROUP_EVENTS_MAX: usize = 8_000;
 
 struct Job {
     work: Work,
-    ack: oneshot::Sender<Result<Answer, StoreError>>,
+    ack: oneshot::Sender<Result<Performed, StoreError>>,
 }
 
 #[derive(Debug)]
@@ -41,10 +42,10 @@ impl Writer {
         lock: Option<Arc<FolderLock>>,
     ) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel();
-        let desk = WriterLoop { conn, path: path.clone(), inbox, newest, _lock: lock };
+        let writer = WriterLoop { conn, path: path.clone(), inbox, newest, _lock: lock };
         let thread = std::thread::Builder::new()
             .name("archive-writer".to_owned())
-            .spawn(move || desk.work())
+            .spawn(move || writer.work())
             .map_err(|e| {
                 StoreError::unavailable(format!("cannot start the writer of {}: {e}", path.display()))
             })?;
@@ -55,7 +56,7 @@ impl Writer {
     pub(super) fn hand_over(
         &self,
         work: Work,
-    ) -> impl Future<Output = Result<Answer, StoreError>> + Send + use<> {
+    ) -> impl Future<Output = Result<Performed, StoreError>> + Send + use<> {
         let (ack, answer) = oneshot::channel();
         if let Some(jobs) = &self.jobs {
             // If the thread is gone, so is `ack`, and the answer below says it.
@@ -111,13 +112,13 @@ impl WriterLoop {
 
     /// Ends when the channel is closed and empty, or at the first failure.
     fn write_groups(&self) -> Result<(), StoreError> {
-        let mut journal = Journal::open(&self.conn).map_err(|e| cannot_open(&self.path, &e))?;
+        let mut session = Session::open(&self.conn).map_err(|e| cannot_open(&self.path, &e))?;
         while let Ok(first) = self.inbox.recv() {
             let group = self.gather(first);
-            match write_group(&mut journal, &group) {
+            match write_group(&mut session, &group) {
                 Ok(answers) => self.acknowledge(group, answers),
-                Err(Failure::Refused(_)) => self.write_one_by_one(&mut journal, group)?,
-                Err(Failure::Sqlite(e)) => return Err(self.give_up(&e, &journal, group)),
+                Err(Failure::Refused(_)) => self.write_one_by_one(&mut session, group)?,
+                Err(Failure::Sqlite(e)) => return Err(self.give_up(&e, &session, group)),
                 Err(Failure::Commit(e)) => return Err(self.give_up_committing(&e, group)),
             }
             checkpoint::if_due(&self.conn);
@@ -126,17 +127,17 @@ impl WriterLoop {
     }
 
     /// A job of the batch contradicts what is stored: its sender is told, the others are not concerned.
-    fn write_one_by_one(&self, journal: &mut Journal<'_>, group: Vec<Job>) -> Result<(), StoreError> {
+    fn write_one_by_one(&self, session: &mut Session<'_>, group: Vec<Job>) -> Result<(), StoreError> {
         let mut left = group.into_iter();
         while let Some(job) = left.next() {
-            match write_group(journal, std::slice::from_ref(&job)) {
+            match write_group(session, std::slice::from_ref(&job)) {
                 Ok(answers) => self.acknowledge(vec![job], answers),
                 Err(Failure::Refused(why)) => {
                     tracing::warn!(error = %why, "the archive refused what does not fit");
                     refuse_all(vec![job], &why);
                 }
                 Err(Failure::Sqlite(e)) => {
-                    return Err(self.give_up(&e, journal, std::iter::once(job).chain(left).collect()));
+                    return Err(self.give_up(&e, session, std::iter::once(job).chain(left).collect()));
                 }
                 Err(Failure::Commit(e)) => {
                     let why = self.give_up_committing(&e, vec![job]);
@@ -149,9 +150,9 @@ impl WriterLoop {
         Ok(())
     }
 
-    fn acknowledge(&self, group: Vec<Job>, answers: Vec<Answer>) {
+    fn acknowledge(&self, group: Vec<Job>, answers: Vec<Performed>) {
         for (job, answer) in group.into_iter().zip(answers) {
-            if let Answer::Mutated(Ok(MutationOutcome::Workflow(record))) = &answer {
+            if let Performed::Mutated(Ok(MutationOutcome::Workflow(record))) = &answer {
                 self.newest.learn(record);
             }
             // The caller may have gone; what is written stays written.
@@ -191,12 +192,12 @@ impl WriterLoop {
     }
 
     /// Tells everybody in the group why nothing of it was written.
-    fn give_up(&self, error: &rusqlite::Error, journal: &Journal<'_>, group: Vec<Job>) -> StoreError {
+    fn give_up(&self, error: &rusqlite::Error, session: &Session<'_>, group: Vec<Job>) -> StoreError {
         let why = StoreError::unavailable(format!(
             "cannot write to {}: {}; nothing after event {} was accepted",
             self.path.display(),
             sentence(error, &self.path),
-            journal.last_no()
+            session.last_no()
         ));
         tracing::error!(error = %why, "the archive takes no more");
         refuse_all(group, &why);
@@ -204,8 +205,8 @@ impl WriterLoop {
     }
 }
 
-fn write_group(journal: &mut Journal<'_>, group: &[Job]) -> Result<Vec<Answer>, Failure> {
-    journal.transaction(|journal| group.iter().map(|job| journal.perform(&job.work)).collect())
+fn write_group(session: &mut Session<'_>, group: &[Job]) -> Result<Vec<Performed>, Failure> {
+    session.transaction(|session| group.iter().map(|job| session.perform(&job.work)).collect())
 }
 
 fn refuse_all(group: Vec<Job>, why: &StoreError) {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use switchyard_archive_postgres::PostgresArchive;
-use switchyard_store::{Archive, Check, Health};
+use switchyard_store::{Check, Health, Journal};
 use switchyard_store_redis::RedisAdmin;
 
 use crate::errors::{Exit, Failure};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use switchyard_core::RunId;
 use switchyard_runtime::{EngineError, Retained, Submission, ids};
-use switchyard_store::Retention;
+use switchyard_store::RetentionPolicy;
 
 use crate::support::{RunViewExt, TestEngine, program, tester};
 
@@ -22,8 +22,8 @@ fn large(letter: char) -> String {
     letter.to_string().repeat(10_000)
 }
 
-fn keep(for_: Duration) -> Retention {
-    Retention { keep_for: Some(for_), keep_runs: None, payload_grace: Duration::ZERO }
+fn keep(for_: Duration) -> RetentionPolicy {
+    RetentionPolicy { keep_for: Some(for_), keep_runs: None, payload_grace: Duration::ZERO }
 }
 
 fn payloads(fixture: &TestEngine) -> usize {
@@ -82,7 +82,7 @@ async fn what_was_just_put_stays_until_its_grace_is_over() {
     fixture.run(ECHO, json!({"text": large('a')})).await;
     clock.advance(2 * DAY);
     let before = payloads(&fixture);
-    let gone = fixture.engine().retain(&Retention { payload_grace: DAY, ..keep(DAY) }).await.unwrap();
+    let gone = fixture.engine().retain(&RetentionPolicy { payload_grace: DAY, ..keep(DAY) }).await.unwrap();
     assert_eq!(gone, Retained { runs: 1, payloads: 0 });
     assert_eq!(payloads(&fixture), before);
     assert_eq!(fixture.engine().retain(&keep(DAY)).await.unwrap().payloads, before);

@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use switchyard_store::Retention;
+use switchyard_store::RetentionPolicy;
 use tokio_util::sync::CancellationToken;
 
 use crate::Engine;
 
 /// Makes a pass every `every`.
-pub async fn retain_forever(engine: Engine, policy: Retention, every: Duration, stop: CancellationToken) {
+pub async fn retain_forever(
+    engine: Engine,
+    policy: RetentionPolicy,
+    every: Duration,
+    stop: CancellationToken,
+) {
     while !stop.is_cancelled() {
         match engine.retain(&policy).await {
             Ok(gone) if gone.runs + gone.payloads == 0 => {}

@@ -71,7 +71,7 @@ impl Engine {
         cas: Arc<dyn Cas>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let catalog = Arc::new(Catalog::new(archive.clone(), hot.clone()));
+        let catalog = Arc::new(Catalog::new(archive.clone(), archive.clone(), hot.clone()));
         let payloads = Payloads::new(cas);
         let history = History::new(archive.clone(), payloads.clone());
         let keys = Arc::new(ApiKeys::new(archive.clone(), clock.clone()));

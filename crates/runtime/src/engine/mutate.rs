@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use switchyard_core::{OperationId, Timestamp};
-use switchyard_store::{Archive, Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRequest, StoreError};
+use switchyard_store::{
+    Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRequest, Operations, StoreError,
+};
 
 use super::operation::until_known;
 use super::{Engine, EngineError};
@@ -14,7 +16,7 @@ const FORGOTTEN_AT_ONCE: usize = 1_000;
 /// Makes a change, or answers what an earlier request with the same id came to. `prepare` decides what to change on the
 /// state as it is; a repetition does not depend on that.
 pub(crate) async fn mutate<F>(
-    archive: &dyn Archive,
+    operations: &dyn Operations,
     operation: &OperationRequest,
     prepare: impl Fn() -> F,
 ) -> Result<MutationOutcome, EngineError>
@@ -23,11 +25,11 @@ where
 {
     let prepare = &prepare;
     until_known(&operation.id, || async move {
-        if let Some(known) = archive.operation(&operation.id).await? {
+        if let Some(known) = operations.operation(&operation.id).await? {
             return Ok(known.answer(operation)?);
         }
         let mutation = prepare().await?;
-        Ok(archive.mutate(mutation, Some(operation)).await?)
+        Ok(operations.mutate(mutation, Some(operation)).await?)
     })
     .await
 }

@@ -1,7 +1,7 @@
 //! Retention: removes runs that ended long ago, and payloads that nothing mentions.
 
 use switchyard_core::Hash;
-use switchyard_store::Retention;
+use switchyard_store::RetentionPolicy;
 
 use super::{Engine, EngineError};
 
@@ -20,13 +20,13 @@ pub struct Retained {
 
 impl Engine {
     /// One pass of the retention duty. Any number of processes may make it at once.
-    pub async fn retain(&self, policy: &Retention) -> Result<Retained, EngineError> {
+    pub async fn retain(&self, policy: &RetentionPolicy) -> Result<Retained, EngineError> {
         let runs = self.remove_runs(policy).await?;
         let payloads = self.remove_payloads(policy).await?;
         Ok(Retained { runs, payloads })
     }
 
-    async fn remove_runs(&self, policy: &Retention) -> Result<usize, EngineError> {
+    async fn remove_runs(&self, policy: &RetentionPolicy) -> Result<usize, EngineError> {
         let mut removed = 0;
         loop {
             let now = self.clock.now();
@@ -39,7 +39,7 @@ impl Engine {
     }
 
     /// Everything in the CAS that is old enough and that nothing in the archive mentions.
-    async fn remove_payloads(&self, policy: &Retention) -> Result<usize, EngineError> {
+    async fn remove_payloads(&self, policy: &RetentionPolicy) -> Result<usize, EngineError> {
         let grace = policy.payload_grace;
         let mut removed = 0;
         let mut after: Option<Hash> = None;

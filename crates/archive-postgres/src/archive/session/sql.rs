@@ -36,23 +36,23 @@ pub(super) const TURN_RUNS: &str =
 pub(super) const ADD_EVENTS: &str = "INSERT INTO events (run, seq, at, kind, body, checksum)
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])";
 
-pub(super) const REMEMBER: &str = "INSERT INTO run_operations (run, id, seq, command)
+pub(super) const ADD_OPERATIONS: &str = "INSERT INTO run_operations (run, id, seq, command)
     SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) ON CONFLICT DO NOTHING";
 
-pub(super) const DECIDE: &str =
+pub(super) const DECIDE_APPROVALS: &str =
     "UPDATE approvals SET status = decided.status, decided_at = decided.at, decided_by = decided.by,
-        comment = nullif(decided.comment, '')
+        comment = decided.comment
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[])
         AS decided (id, status, at, by, comment) WHERE approvals.id = decided.id";
 
-pub(super) const WITHDRAW: &str = "UPDATE approvals SET status = (
+pub(super) const CLOSE_APPROVALS: &str = "UPDATE approvals SET status = (
         SELECT w.status FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS w (run, node, status, no)
         WHERE w.run = approvals.run AND coalesce(w.node, approvals.node) = approvals.node ORDER BY w.no LIMIT 1)
     WHERE status = 'pending' AND run = ANY($1::text[]) AND EXISTS (
         SELECT FROM unnest($1::text[], $2::text[]) AS w (run, node)
         WHERE w.run = approvals.run AND coalesce(w.node, approvals.node) = approvals.node)";
 
-pub(super) const ASK: &str = "INSERT INTO approvals (id, run, node, status, approver, prompt, payload, created_at, timeout_at,
+pub(super) const REQUEST_APPROVALS: &str = "INSERT INTO approvals (id, run, node, status, approver, prompt, payload, created_at, timeout_at,
         decided_at, decided_by, comment)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
         $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::text[])
@@ -61,15 +61,15 @@ pub(super) const ASK: &str = "INSERT INTO approvals (id, run, node, status, appr
         created_at = excluded.created_at, timeout_at = excluded.timeout_at, decided_at = excluded.decided_at,
         decided_by = excluded.decided_by, comment = excluded.comment";
 
-pub(super) const HOLD: &str =
+pub(super) const HOLD_PAYLOADS: &str =
     "INSERT INTO payload_refs (hash, holder) SELECT * FROM unnest($1::text[], $2::text[])
     ON CONFLICT (hash, holder) DO UPDATE SET released_at = NULL";
 
-pub(super) const REVIVE: &str =
+pub(super) const REVIVE_DEAD_LETTERS: &str =
     "DELETE FROM dead_letters USING unnest($1::text[], $2::text[]) AS over (run, node)
     WHERE dead_letters.run = over.run AND dead_letters.node = over.node";
 
-pub(super) const BURY: &str = "INSERT INTO dead_letters (id, kind, run, node, seq, reason, at)
+pub(super) const BURY_DEAD_LETTERS: &str = "INSERT INTO dead_letters (id, kind, run, node, seq, reason, at)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[])
     ON CONFLICT (id) DO NOTHING";
 

@@ -1,42 +1,53 @@
 //! What a group changes, in one statement for each table and kind of change.
 
-use switchyard_core::RunId;
+use switchyard_store::projection::RunRow;
 use tokio_postgres::Error;
 
 use super::Session;
-use crate::archive::group::{Group, Grown};
-use crate::archive::rows::{approval_word, millis};
+use crate::archive::batch::RunChanges;
+use crate::archive::group::Group;
+use crate::archive::rows::{millis, to_json};
 use crate::pool::Param;
 use crate::text;
-pub(super) type Runs<'a, 'g> = [(&'a RunId, &'a Grown<'g>)];
+
+/// Runs that a group adds to, and what changes in their rows.
+type ChangedRun<'a, 'g> = (String, &'a RunRow, &'a RunChanges<'g>);
+
+fn changed<'a, 'g>(group: &'a Group<'g>) -> impl Iterator<Item = ChangedRun<'a, 'g>> {
+    group.batch.runs.iter().filter_map(|(id, changes)| {
+        let grown = group.runs.get(id)?;
+        Some((id.to_string(), &grown.row, changes))
+    })
+}
 
 impl Session {
-    pub(super) async fn add_runs(&self, new: &Runs<'_, '_>) -> Result<(), Error> {
-        let rows: Vec<_> = new
-            .iter()
-            .filter_map(|(id, run)| run.accepted().map(|(event, with)| (id, run, event, with)))
+    pub(super) async fn add_runs(&self, group: &Group<'_>) -> Result<(), Error> {
+        let rows: Vec<_> = changed(group)
+            .filter_map(|(id, row, changes)| changes.accepted.map(|(with, at)| (id, row, changes, with, at)))
             .collect();
         if rows.is_empty() {
             return Ok(());
         }
-        let ids: Vec<_> = rows.iter().map(|(id, ..)| id.to_string()).collect();
-        let workflows: Vec<_> = rows.iter().map(|(.., with)| text::stored(&with.workflow)).collect();
+        let ids: Vec<_> = rows.iter().map(|(id, ..)| id).collect();
+        let workflows: Vec<_> = rows.iter().map(|(.., with, _)| text::stored(&with.workflow)).collect();
         let versions: Vec<_> =
-            rows.iter().map(|(.., with)| with.workflow_version.map(u32::cast_signed)).collect();
-        let definitions: Vec<_> = rows.iter().map(|(.., with)| with.definition.to_string()).collect();
-        let statuses: Vec<_> = rows.iter().map(|(_, run, ..)| run.standing.status.as_str()).collect();
-        let queued: Vec<_> = rows.iter().map(|(_, run, ..)| run.standing.queued).collect();
-        let accepted: Vec<_> = rows.iter().map(|(_, _, event, _)| event.at.as_millis()).collect();
-        let parents: Vec<_> =
-            rows.iter().map(|(.., with)| with.parent.as_ref().map(|parent| parent.run.to_string())).collect();
+            rows.iter().map(|(.., with, _)| with.workflow_version.map(u32::cast_signed)).collect();
+        let definitions: Vec<_> = rows.iter().map(|(.., with, _)| with.definition.to_string()).collect();
+        let statuses: Vec<_> = rows.iter().map(|(_, row, ..)| row.status.as_str()).collect();
+        let queued: Vec<_> = rows.iter().map(|(_, row, ..)| row.queued).collect();
+        let accepted: Vec<_> = rows.iter().map(|(.., at)| at.as_millis()).collect();
+        let parents: Vec<_> = rows
+            .iter()
+            .map(|(.., with, _)| with.parent.as_ref().map(|parent| parent.run.to_string()))
+            .collect();
         let keys: Vec<_> = rows
             .iter()
-            .map(|(.., with)| with.idempotency.as_ref().map(|idempotency| text::stored(&idempotency.key)))
+            .map(|(.., with, _)| with.idempotency.as_ref().map(|idempotency| text::stored(&idempotency.key)))
             .collect();
         let bodies: Vec<_> =
-            rows.iter().map(|(.., with)| with.idempotency.as_ref().map(|i| i.body.to_string())).collect();
-        let (ends, errors) = ends(rows.iter().map(|(_, run, ..)| **run));
-        let seqs: Vec<_> = rows.iter().map(|(_, run, ..)| run.last_seq().cast_signed()).collect();
+            rows.iter().map(|(.., with, _)| with.idempotency.as_ref().map(|i| i.body.to_string())).collect();
+        let (ends, errors) = ends(rows.iter().map(|(_, _, changes, ..)| *changes));
+        let seqs: Vec<_> = rows.iter().map(|(_, row, ..)| row.last_seq.cast_signed()).collect();
         let params: [Param<'_>; 13] = [
             &ids,
             &workflows,
@@ -55,25 +66,31 @@ impl Session {
         self.client.execute(&self.add_runs, &params).await.map(drop)
     }
 
-    pub(super) async fn move_runs(&self, moved: &Runs<'_, '_>) -> Result<(), Error> {
-        if moved.is_empty() {
+    /// Runs that have new events and are otherwise as they were.
+    pub(super) async fn move_runs(&self, group: &Group<'_>) -> Result<(), Error> {
+        let (ids, seqs): (Vec<_>, Vec<_>) = group
+            .runs
+            .iter()
+            .filter(|(id, _)| !group.batch.runs.contains_key(*id))
+            .map(|(id, run)| (id.to_string(), run.row.last_seq.cast_signed()))
+            .unzip();
+        if ids.is_empty() {
             return Ok(());
         }
-        let ids: Vec<_> = moved.iter().map(|(id, _)| id.to_string()).collect();
-        let seqs: Vec<_> = moved.iter().map(|(_, run)| run.last_seq().cast_signed()).collect();
         self.client.execute(&self.move_runs, &[&ids, &seqs]).await.map(drop)
     }
 
-    pub(super) async fn turn_runs(&self, turned: &Runs<'_, '_>) -> Result<(), Error> {
+    pub(super) async fn turn_runs(&self, group: &Group<'_>) -> Result<(), Error> {
+        let turned: Vec<_> = changed(group).filter(|(.., changes)| changes.accepted.is_none()).collect();
         if turned.is_empty() {
             return Ok(());
         }
-        let ids: Vec<_> = turned.iter().map(|(id, _)| id.to_string()).collect();
-        let seqs: Vec<_> = turned.iter().map(|(_, run)| run.last_seq().cast_signed()).collect();
-        let statuses: Vec<_> = turned.iter().map(|(_, run)| run.standing.status.as_str()).collect();
-        let queued: Vec<_> = turned.iter().map(|(_, run)| run.standing.queued).collect();
-        let has_end: Vec<_> = turned.iter().map(|(_, run)| run.standing.end.is_some()).collect();
-        let (ends, errors) = ends(turned.iter().map(|(_, run)| *run));
+        let ids: Vec<_> = turned.iter().map(|(id, ..)| id).collect();
+        let seqs: Vec<_> = turned.iter().map(|(_, row, _)| row.last_seq.cast_signed()).collect();
+        let statuses: Vec<_> = turned.iter().map(|(_, row, _)| row.status.as_str()).collect();
+        let queued: Vec<_> = turned.iter().map(|(_, row, _)| row.queued).collect();
+        let has_end: Vec<_> = turned.iter().map(|(.., changes)| changes.end.is_some()).collect();
+        let (ends, errors) = ends(turned.iter().map(|(.., changes)| *changes));
         let params: [Param<'_>; 7] = [&ids, &seqs, &statuses, &queued, &has_end, &ends, &errors];
         self.client.execute(&self.turn_runs, &params).await.map(drop)
     }
@@ -100,72 +117,67 @@ impl Session {
         self.client.execute(&self.add_events, &params).await.map(drop)
     }
 
-    /// The operations that new events carry.
-    pub(super) async fn remember(&self, group: &Group<'_>) -> Result<(), Error> {
-        let (mut runs, mut ids) = (Vec::new(), Vec::new());
-        let (mut seqs, mut commands) = (Vec::new(), Vec::new());
-        for written in group.runs.values().flat_map(|run| &run.new) {
-            if let Some(operation) = written.event.kind.operation() {
-                runs.push(written.event.run.to_string());
-                ids.push(operation.id.as_str());
-                seqs.push(written.event.seq.cast_signed());
-                commands.push(operation.command.to_string());
-            }
-        }
-        if runs.is_empty() {
+    pub(super) async fn add_operations(&self, group: &Group<'_>) -> Result<(), Error> {
+        let applied = &group.batch.operations;
+        if applied.is_empty() {
             return Ok(());
         }
-        self.client.execute(&self.remember, &[&runs, &ids, &seqs, &commands]).await.map(drop)
+        let runs: Vec<_> = applied.iter().map(|a| a.run.to_string()).collect();
+        let ids: Vec<_> = applied.iter().map(|a| a.operation.id.as_str()).collect();
+        let seqs: Vec<_> = applied.iter().map(|a| a.seq.cast_signed()).collect();
+        let commands: Vec<_> = applied.iter().map(|a| a.operation.command.to_string()).collect();
+        self.client.execute(&self.add_operations, &[&runs, &ids, &seqs, &commands]).await.map(drop)
     }
 
-    pub(super) async fn decide(&self, group: &Group<'_>) -> Result<(), Error> {
-        let decided = &group.approvals.decided;
+    pub(super) async fn decide_approvals(&self, group: &Group<'_>) -> Result<(), Error> {
+        let decided = &group.batch.approvals.decided;
         if decided.is_empty() {
             return Ok(());
         }
         let ids: Vec<_> = decided.keys().map(|id| text::stored(id.as_str())).collect();
-        let statuses: Vec<_> = decided.values().map(|d| approval_word(d.status)).collect();
+        let statuses: Vec<_> = decided.values().map(|d| d.status.as_str()).collect();
         let moments: Vec<_> = decided.values().map(|d| d.at.as_millis()).collect();
-        let by: Vec<_> = decided.values().map(|d| text::stored(&d.by)).collect();
-        let comments: Vec<_> = decided.values().map(|d| text::stored(&d.comment)).collect();
-        self.client.execute(&self.decide, &[&ids, &statuses, &moments, &by, &comments]).await.map(drop)
+        let by: Vec<_> = decided.values().map(|d| text::stored(d.by)).collect();
+        let comments: Vec<_> = decided.values().map(|d| d.comment.map(text::stored)).collect();
+        self.client
+            .execute(&self.decide_approvals, &[&ids, &statuses, &moments, &by, &comments])
+            .await
+            .map(drop)
     }
 
-    pub(super) async fn withdraw(&self, group: &Group<'_>) -> Result<(), Error> {
-        let withdrawn = &group.approvals.withdrawn;
-        if withdrawn.is_empty() {
+    pub(super) async fn close_approvals(&self, group: &Group<'_>) -> Result<(), Error> {
+        let closed = &group.batch.approvals.closed;
+        if closed.is_empty() {
             return Ok(());
         }
-        let runs: Vec<_> = withdrawn.iter().map(|w| w.run.to_string()).collect();
-        let nodes: Vec<_> = withdrawn.iter().map(|w| w.node.as_deref().map(text::stored)).collect();
-        let statuses: Vec<_> = withdrawn.iter().map(|w| approval_word(w.status)).collect();
-        self.client.execute(&self.withdraw, &[&runs, &nodes, &statuses]).await.map(drop)
+        let runs: Vec<_> = closed.iter().map(|c| c.run.to_string()).collect();
+        let nodes: Vec<_> = closed.iter().map(|c| c.node.map(text::stored)).collect();
+        let statuses: Vec<_> = closed.iter().map(|c| c.status.as_str()).collect();
+        self.client.execute(&self.close_approvals, &[&runs, &nodes, &statuses]).await.map(drop)
     }
 
-    pub(super) async fn ask(&self, group: &Group<'_>) -> Result<(), Error> {
-        let asked = &group.approvals.asked;
-        if asked.is_empty() {
+    pub(super) async fn request_approvals(&self, group: &Group<'_>) -> Result<(), Error> {
+        let requested = &group.batch.approvals.requested;
+        if requested.is_empty() {
             return Ok(());
         }
-        let ids: Vec<_> = asked.iter().map(|a| text::stored(a.request.approval.as_str())).collect();
-        let runs: Vec<_> = asked.iter().map(|a| a.run.to_string()).collect();
-        let nodes: Vec<_> = asked.iter().map(|a| text::stored(&a.node)).collect();
-        let statuses: Vec<_> = asked.iter().map(|a| approval_word(a.status)).collect();
+        let ids: Vec<_> = requested.iter().map(|a| text::stored(a.request.approval.as_str())).collect();
+        let runs: Vec<_> = requested.iter().map(|a| a.run.to_string()).collect();
+        let nodes: Vec<_> = requested.iter().map(|a| text::stored(a.node)).collect();
+        let statuses: Vec<_> = requested.iter().map(|a| a.status.as_str()).collect();
         let approvers: Vec<_> =
-            asked.iter().map(|a| a.request.approver.as_deref().map(text::stored)).collect();
-        let prompts: Vec<_> = asked.iter().map(|a| a.request.prompt.as_deref().map(text::stored)).collect();
-        let payloads: Vec<_> = asked.iter().map(|a| json(&a.request.payload)).collect();
-        let created: Vec<_> = asked.iter().map(|a| a.created_at.as_millis()).collect();
-        let timeouts: Vec<_> = asked.iter().map(|a| millis(a.request.timeout_at)).collect();
-        let decided_at: Vec<_> = asked.iter().map(|a| a.decided.as_ref().map(|d| d.at.as_millis())).collect();
+            requested.iter().map(|a| a.request.approver.as_deref().map(text::stored)).collect();
+        let prompts: Vec<_> =
+            requested.iter().map(|a| a.request.prompt.as_deref().map(text::stored)).collect();
+        let payloads: Vec<_> = requested.iter().map(|a| to_json(&a.request.payload)).collect();
+        let created: Vec<_> = requested.iter().map(|a| a.created_at.as_millis()).collect();
+        let timeouts: Vec<_> = requested.iter().map(|a| millis(a.request.timeout_at)).collect();
+        let decided_at: Vec<_> =
+            requested.iter().map(|a| a.decided.as_ref().map(|d| d.at.as_millis())).collect();
         let decided_by: Vec<_> =
-            asked.iter().map(|a| a.decided.as_ref().map(|d| text::stored(&d.by))).collect();
-        let comments: Vec<_> = asked
-            .iter()
-            .map(|a| {
-                a.decided.as_ref().map(|d| text::stored(&d.comment)).filter(|comment| !comment.is_empty())
-            })
-            .collect();
+            requested.iter().map(|a| a.decided.as_ref().map(|d| text::stored(d.by))).collect();
+        let comments: Vec<_> =
+            requested.iter().map(|a| a.decided.as_ref().and_then(|d| d.comment.map(text::stored))).collect();
         let params: [Param<'_>; 12] = [
             &ids,
             &runs,
@@ -180,20 +192,25 @@ impl Session {
             &decided_by,
             &comments,
         ];
-        self.client.execute(&self.ask, &params).await.map(drop)
+        self.client.execute(&self.request_approvals, &params).await.map(drop)
     }
 
-    pub(super) async fn revive(&self, group: &Group<'_>) -> Result<(), Error> {
-        if group.dead.revived.is_empty() {
+    pub(super) async fn revive_dead_letters(&self, group: &Group<'_>) -> Result<(), Error> {
+        if group.batch.dead_letters.revived.is_empty() {
             return Ok(());
         }
-        let (runs, nodes): (Vec<_>, Vec<_>) =
-            group.dead.revived.iter().map(|(run, node)| (run.to_string(), text::stored(node))).unzip();
-        self.client.execute(&self.revive, &[&runs, &nodes]).await.map(drop)
+        let (runs, nodes): (Vec<_>, Vec<_>) = group
+            .batch
+            .dead_letters
+            .revived
+            .iter()
+            .map(|(run, node)| (run.to_string(), text::stored(node)))
+            .unzip();
+        self.client.execute(&self.revive_dead_letters, &[&runs, &nodes]).await.map(drop)
     }
 
-    pub(super) async fn bury(&self, group: &Group<'_>) -> Result<(), Error> {
-        let buried = &group.dead.buried;
+    pub(super) async fn bury_dead_letters(&self, group: &Group<'_>) -> Result<(), Error> {
+        let buried = &group.batch.dead_letters.buried;
         if buried.is_empty() {
             return Ok(());
         }
@@ -205,7 +222,7 @@ impl Session {
         let reasons: Vec<_> = buried.iter().map(|letter| text::stored(&letter.reason)).collect();
         let moments: Vec<_> = buried.iter().map(|letter| letter.at.as_millis()).collect();
         let params: [Param<'_>; 7] = [&ids, &kinds, &runs, &nodes, &seqs, &reasons, &moments];
-        self.client.execute(&self.bury, &params).await.map(drop)
+        self.client.execute(&self.bury_dead_letters, &params).await.map(drop)
     }
 
     pub(super) async fn mark(&self, group: &Group<'_>, wanted: bool) -> Result<(), Error> {
@@ -216,25 +233,22 @@ impl Session {
         }
     }
 
-    pub(super) async fn hold(&self, group: &Group<'_>) -> Result<(), Error> {
-        if group.payloads.is_empty() {
+    pub(super) async fn hold_payloads(&self, group: &Group<'_>) -> Result<(), Error> {
+        if group.batch.payloads.is_empty() {
             return Ok(());
         }
         let (hashes, holders): (Vec<_>, Vec<_>) =
-            group.payloads.iter().map(|(hash, run)| (hash.to_string(), run.to_string())).unzip();
-        self.client.execute(&self.hold, &[&hashes, &holders]).await.map(drop)
+            group.batch.payloads.iter().map(|(hash, run)| (hash.to_string(), run.to_string())).unzip();
+        self.client.execute(&self.hold_payloads, &[&hashes, &holders]).await.map(drop)
     }
 }
 
-fn ends<'a, 'g: 'a>(runs: impl Iterator<Item = &'a Grown<'g>>) -> (Vec<Option<i64>>, Vec<Option<String>>) {
-    runs.map(|run| match &run.standing.end {
-        Some(end) => (millis(end.at), end.error.as_ref().map(json)),
+fn ends<'a, 'g: 'a>(
+    runs: impl Iterator<Item = &'a RunChanges<'g>>,
+) -> (Vec<Option<i64>>, Vec<Option<String>>) {
+    runs.map(|run| match &run.end {
+        Some(end) => (millis(end.at), end.error.map(to_json)),
         None => (None, None),
     })
     .unzip()
-}
-
-/// What we write has string keys and finite numbers only, so it always serialises.
-pub(in crate::archive) fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }

@@ -12,7 +12,7 @@ use switchyard_store::StoreError;
 use super::Pages;
 use crate::private;
 use crate::sqlite::error::cannot_open;
-use crate::sqlite::{Access, Options, connect};
+use crate::sqlite::{OpenMode, Options, connect};
 
 /// What is made anew from events and definitions, and what may be forgotten.
 const NOT_COPIED: [&str; 5] = ["events", "runs", "approvals", "definitions", "cache"];
@@ -50,7 +50,7 @@ fn write_copy(pages: &Pages, file: File) -> io::Result<()> {
 }
 
 fn copy_from(copy: &Path, into: &Path) -> Result<Vec<(String, String)>, StoreError> {
-    let conn = connect(into, Access::Write(&Options::default())).map_err(|e| cannot_open(into, &e))?;
+    let conn = connect(into, OpenMode::Write(&Options::default())).map_err(|e| cannot_open(into, &e))?;
     let ours = "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
     let mut tables = names(&conn, ours).map_err(|e| cannot_open(into, &e))?;
     tables.retain(|table| !NOT_COPIED.contains(&table.as_str()));

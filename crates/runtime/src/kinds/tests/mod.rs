@@ -40,7 +40,7 @@ impl Bench {
         let clock = Arc::new(ManualClock::starting_at(NOW));
         let archive: Arc<dyn Archive> = Arc::new(data.archive().unwrap());
         let hot = Arc::new(MemoryStore::new(archive.clone(), clock.clone(), Limits::default()));
-        let catalog = Arc::new(Catalog::new(archive.clone(), hot.clone()));
+        let catalog = Arc::new(Catalog::new(archive.clone(), archive.clone(), hot.clone()));
         let payloads = Payloads::new(Arc::new(data.cas()));
         let claim = ClaimRef { run: run(), node: "n".into(), claim: 1 };
         let claim = Arc::new(LocalClaim { hot, payloads: payloads.clone(), claim, lease: None });

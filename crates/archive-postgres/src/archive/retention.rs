@@ -1,12 +1,11 @@
-//! What is no longer kept.
+//! Removes runs that ended long ago.
 
-use std::collections::HashSet;
+use async_trait::async_trait;
+use switchyard_core::Timestamp;
+use switchyard_store::{Retention, RetentionPolicy, StoreError};
 
-use switchyard_core::{Hash, Timestamp};
-use switchyard_store::{Retention, StoreError};
-
-use super::rows::{millis, parsed};
-use crate::pool::Pool;
+use super::PostgresArchive;
+use super::rows::{at_most, millis};
 
 /// One statement, so that a run is removed whole or not at all. `live` are runs that have not ended and the runs that started
 /// them: a parent is kept for as long as a child of it goes on. Locked rows are left for the next pass.
@@ -32,30 +31,21 @@ const REMOVE_RUNS: &str = "WITH RECURSIVE
     removed AS (DELETE FROM runs USING doomed WHERE runs.id = doomed.id RETURNING runs.parent)
     SELECT count(*) FROM removed WHERE parent IS NULL";
 
-pub(super) async fn pass(
-    pool: &Pool,
-    policy: &Retention,
-    now: Timestamp,
-    limit: usize,
-) -> Result<usize, StoreError> {
-    let forget = "DELETE FROM payload_refs WHERE released_at <= $1";
-    pool.change(forget, &[&now.minus(policy.payload_grace).as_millis()]).await?;
-    let ended_by = policy.keep_for.map(|age| now.minus(age));
-    let keep = policy.keep_runs.map(|runs| i64::try_from(runs).unwrap_or(i64::MAX));
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    // Compared with NULL, nothing is too old; behind the largest offset, nothing is too many.
-    let params = (millis(ended_by), keep.unwrap_or(i64::MAX), now.as_millis());
-    let row = pool.row(REMOVE_RUNS, &[&params.0, &params.1, &limit, &params.2]).await?;
-    Ok(row.map_or(0, |row| usize::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
-}
-
-pub(super) async fn held_payloads(
-    pool: &Pool,
-    of: &[Hash],
-    since: Timestamp,
-) -> Result<HashSet<Hash>, StoreError> {
-    let sql = "SELECT DISTINCT hash FROM payload_refs
-        WHERE hash = ANY($1::text[]) AND (released_at IS NULL OR released_at > $2)";
-    let hashes: Vec<String> = of.iter().map(ToString::to_string).collect();
-    pool.rows(sql, &[&hashes, &since.as_millis()]).await?.iter().map(|row| parsed(row, "hash")).collect()
+#[async_trait]
+impl Retention for PostgresArchive {
+    async fn retain(
+        &self,
+        policy: &RetentionPolicy,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        let forget = "DELETE FROM payload_refs WHERE released_at <= $1";
+        self.pool.change(forget, &[&now.minus(policy.payload_grace).as_millis()]).await?;
+        let ended_by = policy.keep_for.map(|age| now.minus(age));
+        let keep = policy.keep_runs.map_or(i64::MAX, |runs| i64::try_from(runs).unwrap_or(i64::MAX));
+        // Compared with NULL, nothing is too old; behind the largest offset, nothing is too many.
+        let (ended_by, limit, now) = (millis(ended_by), at_most(limit), now.as_millis());
+        let row = self.pool.row(REMOVE_RUNS, &[&ended_by, &keep, &limit, &now]).await?;
+        Ok(row.map_or(0, |row| usize::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
+    }
 }

@@ -1,19 +1,36 @@
-//! The rows of dead letters: those of nodes follow from events, the others are written by themselves.
+//! Dead letters: those of nodes follow from events, the others are written by themselves.
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use switchyard_core::RunId;
-use switchyard_core::run::Event;
-use switchyard_store::{DeadKind, DeadLetter, Purge};
+use switchyard_store::{DeadKind, DeadLetter, DeadLetters, Purge, StoreError};
 
-use super::journal::Failure;
-use super::read::{Answer, list, one};
+use super::SqliteArchive;
+use super::readers::{Answer, at_most, list, one};
 use super::rows::{maybe, moment};
+use super::work::{Failure, Work};
 
 const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, excerpt, at";
 /// A list leaves signals and excerpts out, which may be large.
 const LISTED: &str = "id, kind, run, node, seq, reason, NULL AS signal, NULL AS excerpt, at";
+
+#[async_trait]
+impl DeadLetters for SqliteArchive {
+    async fn bury(&self, letter: DeadLetter) -> Result<(), StoreError> {
+        self.write(Work::Bury(Box::new(letter))).await.map(drop)
+    }
+
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
+        self.readers.ask(move |conn| newest(conn, limit)).await
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError> {
+        let id = id.to_owned();
+        self.readers.ask(move |conn| by_id(conn, &id)).await
+    }
+}
 
 pub(super) fn bury(conn: &Connection, letter: &DeadLetter) -> Result<(), Failure> {
     conn.prepare_cached(
@@ -35,10 +52,10 @@ pub(super) fn bury(conn: &Connection, letter: &DeadLetter) -> Result<(), Failure
 }
 
 /// Nodes that start over are dead no longer.
-pub(super) fn revive(conn: &Connection, event: &Event, nodes: &[Arc<str>]) -> Result<(), Failure> {
+pub(super) fn revive(conn: &Connection, run: RunId, nodes: &[Arc<str>]) -> Result<(), Failure> {
     let mut gone = conn.prepare_cached("DELETE FROM dead_letters WHERE run = ?1 AND node = ?2")?;
     for node in nodes {
-        gone.execute(params![event.run.to_string(), node])?;
+        gone.execute(params![run.to_string(), node])?;
     }
     Ok(())
 }
@@ -54,12 +71,12 @@ pub(super) fn purge(conn: &Connection, which: &Purge) -> Result<usize, Failure> 
     })
 }
 
-pub(super) fn newest(conn: &Connection, limit: usize) -> Answer<Vec<DeadLetter>> {
+fn newest(conn: &Connection, limit: usize) -> Answer<Vec<DeadLetter>> {
     let sql = format!("SELECT {LISTED} FROM dead_letters ORDER BY at DESC, no DESC LIMIT ?1");
-    list(conn, &sql, [i64::try_from(limit).unwrap_or(i64::MAX)], record)
+    list(conn, &sql, [at_most(limit)], record)
 }
 
-pub(super) fn by_id(conn: &Connection, id: &str) -> Answer<Option<DeadLetter>> {
+fn by_id(conn: &Connection, id: &str) -> Answer<Option<DeadLetter>> {
     one(conn, &format!("SELECT {COLUMNS} FROM dead_letters WHERE id = ?1"), [id], record)
 }
 

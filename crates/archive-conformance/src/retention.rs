@@ -1,11 +1,10 @@
-//! What is no longer kept, and which payloads are still mentioned.
+//! What is no longer kept.
 
 use std::time::Duration;
 
 use switchyard_core::run::{Accepted, EndStatus, Event, EventKind, ParentLink};
-use switchyard_core::schedule::Schedule;
-use switchyard_core::{CasRef, Hash, Payload, RunId, Timestamp};
-use switchyard_store::{ApprovalFilter, Archive, Retention, RunFilter, ScheduleRecord};
+use switchyard_core::{Hash, RunId, Timestamp};
+use switchyard_store::{ApprovalFilter, Journal, RetentionPolicy, RunFilter, RunIndex};
 
 use crate::Backend;
 use crate::fixtures::{
@@ -21,22 +20,20 @@ pub async fn all<B: Backend>(backend: &B) {
     children_go_with_their_parent(backend).await;
     a_parent_stays_as_long_as_a_child_goes_on(backend).await;
     what_goes_on_stays(backend).await;
-    payloads_of_runs_are_held(backend).await;
-    payloads_elsewhere_are_held(backend).await;
 }
 
 const BATCH: usize = 100;
 
-fn by_age(seconds: u64) -> Retention {
-    Retention { keep_for: Some(Duration::from_secs(seconds)), ..Retention::default() }
+fn by_age(seconds: u64) -> RetentionPolicy {
+    RetentionPolicy { keep_for: Some(Duration::from_secs(seconds)), ..RetentionPolicy::default() }
 }
 
-fn by_count(runs: u64) -> Retention {
-    Retention { keep_runs: Some(runs), ..Retention::default() }
+fn by_count(runs: u64) -> RetentionPolicy {
+    RetentionPolicy { keep_runs: Some(runs), ..RetentionPolicy::default() }
 }
 
 /// A run that was accepted and ended at this moment.
-async fn put_ended(archive: &dyn Archive, run: RunId, first: EventKind, end: Timestamp) {
+async fn put_ended(archive: &dyn Journal, run: RunId, first: EventKind, end: Timestamp) {
     let mut history = History::of(run);
     let events = history.all([first, ended(EndStatus::Succeeded)]);
     archive.append(events.into_iter().map(|event| Event { at: end, ..event }).collect()).await.unwrap();
@@ -47,7 +44,7 @@ fn child_of(parent: RunId) -> EventKind {
     accepted_as(Accepted { parent, ..acceptance() })
 }
 
-async fn left(archive: &dyn Archive) -> Vec<RunId> {
+async fn left(archive: &dyn RunIndex) -> Vec<RunId> {
     let filter = RunFilter { include_children: true, limit: 1_000, ..RunFilter::default() };
     archive.runs(&filter).await.unwrap().items.iter().rev().map(|run| run.run_id).collect()
 }
@@ -56,7 +53,7 @@ async fn an_empty_policy_keeps_everything<B: Backend>(backend: &B) {
     let location = backend.location().await;
     let archive = backend.open(&location).await;
     put_ended(&*archive, run_id(0), accepted(), at(1)).await;
-    assert_eq!(archive.retain(&Retention::default(), at(1_000_000), BATCH).await.unwrap(), 0);
+    assert_eq!(archive.retain(&RetentionPolicy::default(), at(1_000_000), BATCH).await.unwrap(), 0);
     assert_eq!(left(&*archive).await, [run_id(0)]);
 }
 
@@ -83,7 +80,7 @@ async fn the_latest_ends_stay_by_count<B: Backend>(backend: &B) {
     assert_eq!(archive.retain(&by_count(4), at(60), BATCH).await.unwrap(), 0, "a child is not counted");
     assert_eq!(archive.retain(&by_count(2), at(60), BATCH).await.unwrap(), 2);
     assert_eq!(left(&*archive).await, [0, 2, 9].map(run_id));
-    let both = Retention { keep_for: Some(Duration::from_secs(25)), ..by_count(1) };
+    let both = RetentionPolicy { keep_for: Some(Duration::from_secs(25)), ..by_count(1) };
     assert_eq!(archive.retain(&both, at(60), BATCH).await.unwrap(), 1, "either of the two is enough");
     assert_eq!(archive.retain(&by_count(0), at(60), BATCH).await.unwrap(), 1);
     assert_eq!(left(&*archive).await, []);
@@ -156,67 +153,8 @@ async fn what_goes_on_stays<B: Backend>(backend: &B) {
     History::of(run_id(0)).put(&*archive, [accepted()]).await;
     let mut again = History::of(run_id(1));
     again.put(&*archive, [accepted(), ended(EndStatus::Failed), retried()]).await;
-    let policy = Retention { keep_for: Some(Duration::ZERO), ..by_count(0) };
+    let policy = RetentionPolicy { keep_for: Some(Duration::ZERO), ..by_count(0) };
     assert_eq!(archive.retain(&policy, at(1_000), BATCH).await.unwrap(), 0);
     assert_eq!(left(&*archive).await, [0, 1].map(run_id));
     again.put(&*archive, [ended(EndStatus::Failed)]).await;
-}
-
-fn large(content: &str) -> Payload {
-    Payload::Cas(CasRef { hash: Hash::of(content.as_bytes()), bytes: 70_000 })
-}
-
-/// Those of `a`, `b`, … that are held.
-async fn held(archive: &dyn Archive, of: &str, since: Timestamp) -> String {
-    let names: Vec<String> = of.chars().map(String::from).collect();
-    let hashes: Vec<Hash> = names.iter().map(|name| Hash::of(name.as_bytes())).collect();
-    let held = archive.held_payloads(&hashes, since).await.unwrap();
-    names.into_iter().filter(|name| held.contains(&Hash::of(name.as_bytes()))).collect()
-}
-
-async fn payloads_of_runs_are_held<B: Backend>(backend: &B) {
-    let location = backend.location().await;
-    let archive = backend.open(&location).await;
-    let with_input = |name: &str| accepted_as(Accepted { input: large(name), ..acceptance() });
-    let succeeded = |name: &str| EventKind::NodeSucceeded { node: "n".into(), output: large(name) };
-    let end =
-        |name: &str| EventKind::RunEnded { status: EndStatus::Succeeded, output: large(name), error: None };
-    History::of(run_id(0)).put(&*archive, [with_input("a"), succeeded("b"), end("c")]).await;
-    History::of(run_id(1)).put(&*archive, [with_input("b"), succeeded("d")]).await;
-    drop(archive);
-    let archive = backend.open(&location).await;
-    assert_eq!(held(&*archive, "abcdx", at(100)).await, "abcd");
-    assert_eq!(held(&*archive, "", at(100)).await, "");
-
-    // A fork may be about to mention a payload of the run that was just removed.
-    assert_eq!(archive.retain(&by_age(0), at(50), BATCH).await.unwrap(), 1);
-    assert_eq!(held(&*archive, "abcdx", at(49)).await, "abcd");
-    assert_eq!(held(&*archive, "abcdx", at(50)).await, "bd");
-    let later = Retention { payload_grace: Duration::from_secs(10), ..Retention::default() };
-    archive.retain(&later, at(59), BATCH).await.unwrap();
-    assert_eq!(held(&*archive, "ac", at(49)).await, "ac", "remembered during the grace");
-}
-
-async fn payloads_elsewhere_are_held<B: Backend>(backend: &B) {
-    let location = backend.location().await;
-    let archive = backend.open(&location).await;
-    archive.cache("save", "k", large("a"), at(0), Duration::from_secs(10)).await.unwrap();
-    archive.cache("save", "l", large("a"), at(0), Duration::from_secs(5)).await.unwrap();
-    assert_eq!(held(&*archive, "a", at(9)).await, "a");
-    assert_eq!(held(&*archive, "a", at(10)).await, "");
-
-    let schedule = |input: &str| {
-        let spec = serde_json::json!({
-            "name": "nightly", "workflow": "report", "cron": "0 1 * * *", "time_zone": "UTC",
-            "input": large(input),
-        });
-        let schedule: Schedule = serde_json::from_value(spec).expect("a schedule");
-        ScheduleRecord { schedule, next_at: None, last_run: None }
-    };
-    archive.put_schedule(schedule("b")).await.unwrap();
-    assert_eq!(held(&*archive, "bc", at(1_000)).await, "b");
-    archive.put_schedule(schedule("c")).await.unwrap();
-    assert_eq!(held(&*archive, "bc", at(1_000)).await, "c");
-    archive.remove_schedule("nightly").await.unwrap();
-    assert_eq!(held(&*archive, "bc", at(1_000)).await, "");
 }

@@ -2,15 +2,36 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use switchyard_core::run::{Event, EventKind};
 use switchyard_core::{Hash, RunId, Timestamp, time};
+
+use crate::{Mutation, Operations, StoreError};
 
 /// How much of an entry of the outbox is kept.
 const EXCERPT_BYTES_MAX: usize = 1024;
 
 /// The code of a failure that leaves a dead letter: the node took its workers down, or its worker says so.
 pub const POISONED: &str = "poisoned";
+
+/// The dead letters of every run, and those that belong to none.
+#[async_trait]
+pub trait DeadLetters: Operations {
+    /// Keeps a dead letter that follows from no event, instead of one that has this id. Those of nodes are kept by
+    /// [`Journal::append`](crate::Journal::append), and go when their node starts over.
+    async fn bury(&self, letter: DeadLetter) -> Result<(), StoreError>;
+
+    /// Newest first, without their signals, which may be large.
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
+
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError>;
+
+    /// [`Mutation::PurgeDeadLetters`] without an operation. How many were removed.
+    async fn purge(&self, which: Purge) -> Result<usize, StoreError> {
+        self.mutate(Mutation::PurgeDeadLetters(which), None).await?.removed()
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadLetter {

@@ -1,18 +1,35 @@
-//! The rows of API keys: written in the writer's transactions, or beside the process that works in the folder.
+//! API keys: written in the writer's transactions, or beside the process that works in the folder.
 
 use std::path::Path;
 
+use async_trait::async_trait;
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 use switchyard_core::Timestamp;
-use switchyard_store::{ApiKeyRecord, Mutation, MutationOutcome, OperationRequest, StoreError};
+use switchyard_store::{Access, ApiKeyRecord, Mutation, MutationOutcome, OperationRequest, StoreError};
 
 use super::error::{cannot_open, sentence};
-use super::journal::Failure;
-use super::read::{Answer, list, one};
+use super::readers::{Answer, list, one};
 use super::rows::{maybe_moment, moment, parsed};
-use super::{Access, Options, connect, operations};
+use super::work::Failure;
+use super::{OpenMode, Options, SqliteArchive, connect, operations};
 
 const COLUMNS: &str = "id, name, digest, created_at, revoked_at";
+
+#[async_trait]
+impl Access for SqliteArchive {
+    async fn any_api_key(&self) -> Result<bool, StoreError> {
+        self.readers.ask(any).await
+    }
+
+    async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        self.readers.ask(all).await
+    }
+
+    async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError> {
+        let id = id.to_owned();
+        self.readers.ask(move |conn| by_id(conn, &id)).await
+    }
+}
 
 /// One that has this id already stays as it is.
 pub(super) fn put(conn: &Connection, record: &ApiKeyRecord) -> Result<(), Failure> {
@@ -36,15 +53,15 @@ pub(super) fn revoke(conn: &Connection, id: &str, at: Timestamp) -> Result<bool,
     Ok(conn.prepare_cached(revoke)?.execute(params![id, at.as_millis()])? > 0)
 }
 
-pub(super) fn any(conn: &Connection) -> Answer<bool> {
+fn any(conn: &Connection) -> Answer<bool> {
     Ok(conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM api_keys)")?.query_row([], |row| row.get(0))?)
 }
 
-pub(super) fn all(conn: &Connection) -> Answer<Vec<ApiKeyRecord>> {
+fn all(conn: &Connection) -> Answer<Vec<ApiKeyRecord>> {
     list(conn, &format!("SELECT {COLUMNS} FROM api_keys ORDER BY no"), [], record)
 }
 
-pub(super) fn by_id(conn: &Connection, id: &str) -> Answer<Option<ApiKeyRecord>> {
+fn by_id(conn: &Connection, id: &str) -> Answer<Option<ApiKeyRecord>> {
     one(conn, &format!("SELECT {COLUMNS} FROM api_keys WHERE id = ?1"), [id], record)
 }
 
@@ -65,7 +82,7 @@ pub(super) fn mutate_beside(
     mutation: &Mutation,
     operation: Option<&OperationRequest>,
 ) -> Result<MutationOutcome, StoreError> {
-    let mut conn = connect(path, Access::Write(&Options::default())).map_err(|e| cannot_open(path, &e))?;
+    let mut conn = connect(path, OpenMode::Write(&Options::default())).map_err(|e| cannot_open(path, &e))?;
     let unable = |failure| match failure {
         Failure::Refused(error) => error,
         Failure::Sqlite(error) | Failure::Commit(error) => {

@@ -2,7 +2,7 @@
 
 use switchyard_core::run::{Accepted, EndStatus, EventKind, ParentLink, RunStatus};
 use switchyard_core::{Hash, RunId};
-use switchyard_store::{Archive, RunFilter, RunRecord, Unfinished};
+use switchyard_store::{RunFilter, RunIndex, RunRecord, Unfinished};
 
 use crate::Backend;
 use crate::fixtures::{
@@ -240,6 +240,6 @@ async fn parents_whose_children_have_ended<B: Backend>(backend: &B) {
     assert_eq!(archive.unfinished_with_ended_children().await.unwrap(), [run_id(3)]);
 }
 
-async fn listed(archive: &dyn Archive, filter: &RunFilter) -> Vec<RunId> {
+async fn listed(archive: &dyn RunIndex, filter: &RunFilter) -> Vec<RunId> {
     archive.runs(filter).await.unwrap().items.iter().map(|run| run.run_id).collect()
 }

@@ -1,14 +1,34 @@
-//! The rows of API keys.
+//! API keys.
 
+use async_trait::async_trait;
 use switchyard_core::Timestamp;
-use switchyard_store::{ApiKeyRecord, StoreError};
+use switchyard_store::{Access, ApiKeyRecord, StoreError};
 use tokio_postgres::{Error, Row, Transaction};
 
+use super::PostgresArchive;
 use super::rows::{maybe_moment, millis, moment, parsed};
-use crate::pool::{Param, Pool};
+use crate::pool::Param;
 use crate::text;
 
 const COLUMNS: &str = "id, name, digest, created_at, revoked_at";
+
+#[async_trait]
+impl Access for PostgresArchive {
+    async fn any_api_key(&self) -> Result<bool, StoreError> {
+        let row = self.pool.row("SELECT EXISTS (SELECT 1 FROM api_keys)", &[]).await?;
+        Ok(row.is_some_and(|row| row.get(0)))
+    }
+
+    async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM api_keys ORDER BY no");
+        self.pool.rows(&sql, &[]).await?.iter().map(record).collect()
+    }
+
+    async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM api_keys WHERE id = $1");
+        self.pool.row(&sql, &[&text::stored(id)]).await?.as_ref().map(record).transpose()
+    }
+}
 
 /// One that has this id already stays as it is.
 pub(super) async fn put(transaction: &Transaction<'_>, record: &ApiKeyRecord) -> Result<(), Error> {
@@ -18,20 +38,6 @@ pub(super) async fn put(transaction: &Transaction<'_>, record: &ApiKeyRecord) ->
     let (digest, created_at) = (record.digest.to_string(), record.created_at.as_millis());
     let params: [Param<'_>; 5] = [&id, &name, &digest, &created_at, &millis(record.revoked_at)];
     transaction.execute(sql, &params).await.map(drop)
-}
-
-pub(super) async fn any(pool: &Pool) -> Result<bool, StoreError> {
-    let row = pool.row("SELECT EXISTS (SELECT 1 FROM api_keys)", &[]).await?;
-    Ok(row.is_some_and(|row| row.get(0)))
-}
-
-pub(super) async fn all(pool: &Pool) -> Result<Vec<ApiKeyRecord>, StoreError> {
-    pool.rows(&format!("SELECT {COLUMNS} FROM api_keys ORDER BY no"), &[]).await?.iter().map(record).collect()
-}
-
-pub(super) async fn by_id(pool: &Pool, id: &str) -> Result<Option<ApiKeyRecord>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM api_keys WHERE id = $1");
-    pool.row(&sql, &[&text::stored(id)]).await?.as_ref().map(record).transpose()
 }
 
 /// Whether it was not revoked before.

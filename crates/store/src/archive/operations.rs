@@ -3,12 +3,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use switchyard_core::run::Refusal;
 use switchyard_core::{Hash, OperationId, Timestamp};
 
 use crate::{ApiKeyRecord, Purge, ScheduleRecord, StoreError, WorkflowRecord};
+
+/// Makes changes that belong to no run, each once for its operation id.
+#[async_trait]
+pub trait Operations: Send + Sync + 'static {
+    /// Makes a change. Given an operation, its id and its answer are kept in the same transaction for
+    /// [`OPERATIONS_KEPT`]: the same operation again changes nothing and answers the same, and another request under
+    /// its id is refused as [`Refusal::OperationReused`].
+    async fn mutate(
+        &self,
+        mutation: Mutation,
+        operation: Option<&OperationRequest>,
+    ) -> Result<MutationOutcome, StoreError>;
+
+    /// What an operation came to, as long as it is kept.
+    async fn operation(&self, id: &OperationId) -> Result<Option<OperationRecord>, StoreError>;
+
+    /// One pass of the duty that lets operations go: removes at most `limit` from before this moment. How many.
+    async fn forget_operations(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+}
 
 /// How long an operation is remembered at least.
 pub const OPERATIONS_KEPT: Duration = Duration::from_secs(24 * 3600);

@@ -1,0 +1,96 @@
+//! Runs as their events leave them, and the commands that took effect on them.
+
+use async_trait::async_trait;
+use switchyard_core::{Hash, OperationId, RunId};
+use switchyard_store::{AppliedOperation, Page, RunFilter, RunIndex, RunRecord, StoreError, Unfinished};
+use tokio_postgres::Row;
+
+use super::PostgresArchive;
+use super::rows::{at_most, damaged, maybe_moment, moment, parsed, shared};
+use super::wheres::Wheres;
+use crate::text;
+
+const COLUMNS: &str =
+    "id, workflow, workflow_version, definition, status, accepted_at, ended_at, parent, error, last_seq";
+
+#[async_trait]
+impl RunIndex for PostgresArchive {
+    async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM runs WHERE id = $1");
+        self.pool.row(&sql, &[&run.to_string()]).await?.as_ref().map(record).transpose()
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError> {
+        let mut wheres = Wheres::default();
+        wheres.add("status =", filter.status.map(|status| status.as_str().to_owned()));
+        wheres.add("workflow =", filter.workflow.as_ref().map(|name| text::stored(name).into_owned()));
+        wheres.add("id <", filter.before.map(|before| before.to_string()));
+        if !filter.include_children {
+            wheres.clauses.push("parent IS NULL".to_owned());
+        }
+        // One more than asked for tells whether there is another page.
+        let limit = at_most(filter.limit.saturating_add(1));
+        let sql = format!("SELECT {COLUMNS} FROM runs {wheres} ORDER BY id DESC LIMIT {limit}");
+        let rows = self.pool.rows(&sql, &wheres.params()).await?;
+        let mut items = rows.iter().map(record).collect::<Result<Vec<_>, _>>()?;
+        let more = items.len() > filter.limit;
+        items.truncate(filter.limit);
+        let next = if more { items.last().map(|run| run.run_id) } else { None };
+        Ok(Page { items, next })
+    }
+
+    async fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError> {
+        let sql = "SELECT id, last_seq FROM runs WHERE ended_at IS NULL ORDER BY id";
+        let read = |row: &Row| {
+            let last_seq = row.get::<_, i64>("last_seq").cast_unsigned();
+            Ok(Unfinished { run: parsed(row, "id")?, last_seq })
+        };
+        self.pool.rows(sql, &[]).await?.iter().map(read).collect()
+    }
+
+    async fn unfinished_with_ended_children(&self) -> Result<Vec<RunId>, StoreError> {
+        let sql = "SELECT id FROM runs WHERE ended_at IS NULL
+                     AND EXISTS (SELECT 1 FROM runs AS child WHERE child.parent = runs.id)
+                     AND NOT EXISTS (SELECT 1 FROM runs AS child
+                                     WHERE child.parent = runs.id AND child.ended_at IS NULL)
+                   ORDER BY id";
+        self.pool.rows(sql, &[]).await?.iter().map(|row| parsed(row, "id")).collect()
+    }
+
+    async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError> {
+        let sql = "SELECT id, idempotency_body FROM runs WHERE idempotency_key = $1";
+        let row = self.pool.row(sql, &[&text::stored(key)]).await?;
+        row.map(|row| Ok((parsed(&row, "id")?, parsed(&row, "idempotency_body")?))).transpose()
+    }
+
+    async fn run_operation(
+        &self,
+        run: RunId,
+        id: &OperationId,
+    ) -> Result<Option<AppliedOperation>, StoreError> {
+        let sql = "SELECT seq, command FROM run_operations WHERE run = $1 AND id = $2";
+        let row = self.pool.row(sql, &[&run.to_string(), &id.as_str()]).await?;
+        let applied = |row: &Row| {
+            let seq = row.get::<_, i64>("seq").cast_unsigned();
+            Ok(AppliedOperation { seq, command: parsed(row, "command")? })
+        };
+        row.as_ref().map(applied).transpose()
+    }
+}
+
+fn record(row: &Row) -> Result<RunRecord, StoreError> {
+    let parent: Option<&str> = row.get("parent");
+    let error: Option<&str> = row.get("error");
+    Ok(RunRecord {
+        run_id: parsed(row, "id")?,
+        workflow: shared(row, "workflow"),
+        workflow_version: row.get::<_, Option<i32>>("workflow_version").map(i32::cast_unsigned),
+        definition: parsed(row, "definition")?,
+        status: parsed(row, "status")?,
+        accepted_at: moment(row, "accepted_at"),
+        ended_at: maybe_moment(row, "ended_at"),
+        parent: parent.map(str::parse).transpose().map_err(|_| damaged("parent", row.get(0)))?,
+        error: error.map(serde_json::from_str).transpose().map_err(|_| damaged("error", row.get(0)))?,
+        last_seq: row.get::<_, i64>("last_seq").cast_unsigned(),
+    })
+}

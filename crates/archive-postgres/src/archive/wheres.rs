@@ -1,0 +1,35 @@
+//! The WHERE clause of a filter.
+
+use tokio_postgres::types::ToSql;
+
+use crate::pool::Param;
+
+/// The conditions that a filter really has.
+#[derive(Default)]
+pub(super) struct Wheres {
+    pub(super) clauses: Vec<String>,
+    values: Vec<String>,
+}
+
+impl Wheres {
+    /// `comparison` is a column and an operator.
+    pub(super) fn add(&mut self, comparison: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.values.push(value);
+            self.clauses.push(format!("{comparison} ${}", self.values.len()));
+        }
+    }
+
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
+        self.values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
+    }
+}
+
+impl std::fmt::Display for Wheres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.clauses.is_empty() {
+            return Ok(());
+        }
+        write!(f, "WHERE {}", self.clauses.join(" AND "))
+    }
+}

@@ -1,0 +1,73 @@
+//! The connection that the writer writes through, a transaction at a time.
+
+use rusqlite::Connection;
+
+use super::append::Appender;
+use super::mark::Marker;
+use super::work::{Failure, Performed, Work};
+use super::{dead_letters, definitions, operations, result_cache, retention, schedules};
+
+pub(super) struct Session<'c> {
+    conn: &'c Connection,
+    appender: Appender<'c>,
+    marker: Marker,
+}
+
+impl<'c> Session<'c> {
+    pub(super) fn open(conn: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self { conn, appender: Appender::new(conn)?, marker: Marker::default() })
+    }
+
+    /// The number of the last event that is committed.
+    pub(super) fn last_no(&self) -> i64 {
+        self.appender.last_no()
+    }
+
+    /// All of it or nothing, durable at return.
+    pub(super) fn transaction<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let before = self.last_no();
+        let done = work(self).and_then(|done| {
+            self.marker.write_if_due(self.conn)?;
+            self.conn.prepare_cached("COMMIT")?.execute([]).map_err(Failure::Commit)?;
+            Ok(done)
+        });
+        self.marker.ended(done.is_ok());
+        if done.is_err() {
+            self.appender.rolled_back(before);
+            // SQLite has rolled back by itself if the disk was full; then this says so, and that is all right.
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
+        done
+    }
+
+    pub(super) fn perform(&mut self, work: &Work) -> Result<Performed, Failure> {
+        match work {
+            Work::Append(events) => {
+                for event in events {
+                    self.appender.append(event, &mut self.marker)?;
+                }
+            }
+            Work::Definition { hash, canonical } => definitions::put(self.conn, *hash, canonical)?,
+            Work::Mutation { mutation, operation } => {
+                return operations::mutate(self.conn, mutation, operation.as_ref()).map(Performed::Mutated);
+            }
+            Work::ForgetOperations { before, limit } => {
+                return operations::forget(self.conn, *before, *limit).map(Performed::Removed);
+            }
+            Work::Cache(result) => result_cache::put(self.conn, result)?,
+            Work::Retain { policy, now, limit } => {
+                self.appender.forget_runs();
+                return retention::pass(self.conn, policy, *now, *limit).map(Performed::Removed);
+            }
+            Work::Bury(letter) => dead_letters::bury(self.conn, letter)?,
+            Work::AdvanceSchedule(step) => {
+                return schedules::advance(self.conn, step).map(Performed::Changed);
+            }
+        }
+        Ok(Performed::Done)
+    }
+}

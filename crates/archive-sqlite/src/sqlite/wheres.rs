@@ -1,0 +1,36 @@
+//! The WHERE clause of a filter.
+
+use rusqlite::{Params, ToSql};
+
+/// The conditions that a filter really has: an index is used only if its column is compared in the text.
+#[derive(Default)]
+pub(super) struct Wheres {
+    pub(super) clauses: Vec<String>,
+    values: Vec<Box<dyn ToSql>>,
+}
+
+impl Wheres {
+    pub(super) fn push(&mut self, clause: &str, value: Box<dyn ToSql>) {
+        self.clauses.push(clause.to_owned());
+        self.values.push(value);
+    }
+
+    pub(super) fn equal(&mut self, column: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.push(&format!("{column} = ?"), Box::new(value));
+        }
+    }
+
+    pub(super) fn params(&self) -> impl Params + '_ {
+        rusqlite::params_from_iter(self.values.iter().map(AsRef::as_ref))
+    }
+}
+
+impl std::fmt::Display for Wheres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.clauses.is_empty() {
+            return Ok(());
+        }
+        write!(f, "WHERE {}", self.clauses.join(" AND "))
+    }
+}

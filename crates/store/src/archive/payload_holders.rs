@@ -1,0 +1,15 @@
+//! What holds on to payloads of the CAS.
+
+use std::collections::HashSet;
+
+use async_trait::async_trait;
+use switchyard_core::{Hash, Timestamp};
+
+use crate::StoreError;
+
+/// Knows which runs, schedules and remembered results mention a payload of the CAS.
+#[async_trait]
+pub trait PayloadHolders: Send + Sync + 'static {
+    /// Which of these payloads something here mentions, or mentioned after `since`.
+    async fn held_payloads(&self, of: &[Hash], since: Timestamp) -> Result<HashSet<Hash>, StoreError>;
+}
