@@ -10,10 +10,10 @@
 
 use std::time::{Duration, Instant};
 
-use switchyard_archive_conformance::fixtures::{
+use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
+use switchyard_conformance::archive::fixtures::{
     History, accepted, ended, node_started, node_succeeded, run_id,
 };
-use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
 use switchyard_core::run::{EndStatus, Event};
 use switchyard_store::Journal;
 use switchyard_test_servers::postgres::{Postgres, Sync};

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use switchyard_archive_conformance::fixtures::{
+use switchyard_archive_postgres::{Options, PostgresArchive, PostgresCas, Target, migrate};
+use switchyard_conformance::archive::fixtures::{
     History, acceptance, accepted, accepted_as, accepted_with_key, approval_request, at, node_started,
     node_succeeded, run_id,
 };
-use switchyard_archive_postgres::{Options, PostgresArchive, PostgresCas, Target, migrate};
 use switchyard_core::run::{Accepted, EventKind, WaitFor};
 use switchyard_core::{ApprovalId, Hash, Payload};
 use switchyard_store::{

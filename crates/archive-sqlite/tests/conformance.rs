@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use switchyard_archive_conformance::{Backend, CasBackend, archive_tests, cas_tests};
 use switchyard_archive_sqlite::DataFolder;
+use switchyard_conformance::archive::{Backend, CasBackend};
+use switchyard_conformance::{archive_tests, cas_tests};
 use switchyard_store::{Archive, Cas};
 use tempfile::TempDir;
 

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use switchyard_archive_conformance::fixtures::{History, accepted, node_started, node_succeeded, run_id};
 use switchyard_archive_sqlite::DataFolder;
+use switchyard_conformance::archive::fixtures::{History, accepted, node_started, node_succeeded, run_id};
 use switchyard_core::RunId;
 use switchyard_store::{Journal, RunIndex, StoreError, Unfinished};
 

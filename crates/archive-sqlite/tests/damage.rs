@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
-use switchyard_archive_conformance::fixtures::{
+use switchyard_archive_sqlite::{DataFolder, Notice, Salvaged, SqliteArchive};
+use switchyard_conformance::archive::fixtures::{
     History, acceptance, accepted_as, ended, node_started, node_succeeded, run_id,
 };
-use switchyard_archive_sqlite::{DataFolder, Notice, Salvaged, SqliteArchive};
 use switchyard_core::run::{Accepted, EndStatus, Event, EventKind};
 use switchyard_core::{CasRef, Hash, Payload, RunId};
 use switchyard_store::{Cas, Definitions, Journal, Registry, RunIndex, StoreError};

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use switchyard_archive_conformance::fixtures::{History, accepted, node_succeeded, run_id};
 use switchyard_archive_sqlite::{DataFolder, Options, SqliteArchive};
+use switchyard_conformance::archive::fixtures::{History, accepted, node_succeeded, run_id};
 use switchyard_core::Hash;
 use switchyard_store::{Cas, Definitions, Journal, RunIndex, StoreError};
 

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use switchyard_archive_conformance::fixtures::{
+use switchyard_archive_sqlite::SqliteArchive;
+use switchyard_conformance::archive::fixtures::{
     self, History, acceptance, accepted, accepted_as, at, ended, node_failed, node_started, node_succeeded,
     run_id,
 };
-use switchyard_archive_sqlite::SqliteArchive;
 use switchyard_core::error::NodeError;
 use switchyard_core::run::{Accepted, EndStatus, EventKind};
 use switchyard_core::{CasRef, Hash, Payload};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use switchyard_archive_conformance::fixtures::{History, accepted, node_started, run_id};
 use switchyard_archive_sqlite::{DataFolder, Notice};
+use switchyard_conformance::archive::fixtures::{History, accepted, node_started, run_id};
 use switchyard_store::{Cas, Journal, RunIndex, StoreError};
 
 #[test]

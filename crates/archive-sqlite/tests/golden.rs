@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use switchyard_archive_conformance::fixtures::{
+use switchyard_conformance::archive::fixtures::{
     every_kind, every_operation, every_wait, later_acceptances, later_closings,
 };
 use switchyard_core::run::EventKind;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use switchyard_archive_conformance::CasBackend;
 use switchyard_cas_objects::ObjectCas;
+use switchyard_conformance::archive::CasBackend;
 use switchyard_store::{Cas, StoreError};
 use tempfile::TempDir;
 
@@ -46,11 +46,11 @@ impl CasBackend for Folder {
 }
 
 mod memory {
-    switchyard_archive_conformance::cas_tests!(super::Memory);
+    switchyard_conformance::cas_tests!(super::Memory);
 }
 
 mod folder {
-    switchyard_archive_conformance::cas_tests!(super::Folder);
+    switchyard_conformance::cas_tests!(super::Folder);
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use switchyard_archive_conformance::CasBackend;
 use switchyard_cas_objects::ObjectCas;
+use switchyard_conformance::archive::CasBackend;
 use switchyard_store::{Cas, StoreError};
 
 /// Set by `cargo xtask test`, which installs it.
@@ -88,7 +88,7 @@ impl CasBackend for S3 {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs moto, which `cargo xtask test` installs"]
 async fn s3_does_what_every_cas_has_to_do() {
-    switchyard_archive_conformance::cas::all(&S3).await;
+    switchyard_conformance::archive::cas::all(&S3).await;
 }
 
 #[tokio::test]

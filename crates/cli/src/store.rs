@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use switchyard_core::in_flight::Limits;
-use switchyard_embedded::{Embedded, Notice, Options};
+use switchyard_host::embedded::{Embedded, Notice, Options};
 use switchyard_runtime::{ApiKeys, Engine, EngineError, History};
 use switchyard_store::StoreError;
 
@@ -77,7 +77,7 @@ pub(crate) async fn open_existing(settings: &Settings) -> Result<Embedded, Failu
 /// Opens the folder for reading; another process may work in it.
 pub(crate) fn peek(settings: &Settings) -> Result<History, Failure> {
     must_exist(settings)?;
-    switchyard_embedded::peek(&settings.data).map_err(|error| match error {
+    switchyard_host::embedded::peek(&settings.data).map_err(|error| match error {
         StoreError::Unavailable(why) => Failure::store(why).hint(ELSEWHERE),
         error @ StoreError::Corrupt(_) => damaged(error, settings),
         other => other.into(),
@@ -87,7 +87,7 @@ pub(crate) fn peek(settings: &Settings) -> Result<History, Failure> {
 /// The API keys of an existing folder; another process may work in it.
 pub(crate) fn existing_keys(settings: &Settings) -> Result<ApiKeys, Failure> {
     must_exist(settings)?;
-    Ok(switchyard_embedded::keys(&settings.data)?)
+    Ok(switchyard_host::embedded::keys(&settings.data)?)
 }
 
 fn must_exist(settings: &Settings) -> Result<(), Failure> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target, migrate};
-use switchyard_distributed::{ArchiveAt, Distributed, Options};
-use switchyard_embedded::Embedded;
+use switchyard_host::distributed::{ArchiveAt, Distributed, Options};
+use switchyard_host::embedded::Embedded;
 use switchyard_runtime::duties::PlainSettings;
 use switchyard_runtime::kinds::Services;
 use switchyard_runtime::{ApiKeys, Engine, Handlers, History, Payloads, Recovered, WorkerSettings};
@@ -219,7 +219,7 @@ pub(crate) async fn archive(settings: &Settings) -> Result<Arc<dyn Archive>, Fai
         }
         None => ArchiveAt::Folder(settings.data.clone()),
     };
-    Ok(switchyard_distributed::open_archive(&at, store::notice()).await?.0)
+    Ok(switchyard_host::distributed::open_archive(&at, store::notice()).await?.0)
 }
 
 /// Everything in a Postgres that can be read without a Redis.

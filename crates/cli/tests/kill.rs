@@ -126,7 +126,7 @@ fn lines_of(log: &Path) -> usize {
 }
 
 async fn check(folder: &Path, runs: &[(RunId, RunStatus)]) -> usize {
-    let history = switchyard_embedded::peek(folder.join("data")).unwrap();
+    let history = switchyard_host::embedded::peek(folder.join("data")).unwrap();
     let effects = std::fs::read_to_string(folder.join("effects")).unwrap();
     let mut executions = Executions::new();
     for line in effects.lines() {

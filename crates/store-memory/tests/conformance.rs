@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use switchyard_archive_sqlite::DataFolder;
+use switchyard_conformance::hot_store::{Backend, Fixture};
+use switchyard_conformance::hot_store_tests;
 use switchyard_core::in_flight::Limits;
-use switchyard_store_conformance::{Backend, Fixture, hot_store_tests};
 use switchyard_store_memory::MemoryStore;
 
 struct Memory;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ::redis as redis_rs;
 use async_trait::async_trait;
 use switchyard_archive_sqlite::DataFolder;
+use switchyard_conformance::hot_store::fresh_operation;
 use switchyard_core::in_flight::{Command, NewRun, Want};
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
@@ -14,7 +15,6 @@ use switchyard_core::run::{Accepted, ClaimRef, RunStatus, Settled, Settlement, T
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::{Archive, HotStore, ManualClock};
-use switchyard_store_conformance::fresh_operation;
 use switchyard_store_redis::{
     CleanedUp, CleanupPolicy, ConsumerMonitor, ConsumerStatus, LivePods, MonitorSettings, Pass, RedisAdmin,
     RedisSettings, RedisStore, WorkerReport,

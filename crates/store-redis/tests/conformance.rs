@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use switchyard_archive_sqlite::DataFolder;
-use switchyard_store_conformance::{Backend, Fixture, hot_store_tests};
+use switchyard_conformance::hot_store::{Backend, Fixture};
+use switchyard_conformance::hot_store_tests;
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::redis;
 

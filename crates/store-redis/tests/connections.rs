@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive_sqlite::DataFolder;
+use switchyard_conformance::hot_store::fresh_operation;
 use switchyard_core::in_flight::{Command, NewRun, Want};
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{Accepted, ClaimRef, Concurrency, Settlement, TaskOutcome};
 use switchyard_core::{Payload, RunId, Timestamp};
 use switchyard_store::{HotStore, StoreError};
-use switchyard_store_conformance::fresh_operation;
 use switchyard_store_redis::{RedisSettings, RedisStore, probe};
 use switchyard_test_servers::certificates::Certificates;
 use switchyard_test_servers::free_port;

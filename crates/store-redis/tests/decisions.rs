@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use switchyard_archive_postgres::{PostgresArchive, Target, migrate};
 use switchyard_archive_sqlite::DataFolder;
+use switchyard_conformance::hot_store::fresh_operation;
 use switchyard_core::in_flight::{Command, NewRun, Want};
 use switchyard_core::ir::Ir;
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::*;
 use switchyard_core::{ApprovalId, NodeError, PatchId, Payload, RunId, Timestamp};
 use switchyard_store::{Archive, HotStore, StoreError};
-use switchyard_store_conformance::fresh_operation;
 use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::free_port;
 use switchyard_test_servers::postgres::{Postgres, Sync};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive_sqlite::DataFolder;
+use switchyard_conformance::hot_store::fresh_operation;
 use switchyard_core::in_flight::{Command, NewRun, Want};
 use switchyard_core::ir::sketch::Sketch;
 use switchyard_core::run::{
@@ -14,7 +15,6 @@ use switchyard_core::{ApprovalId, Payload, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::HotStore;
 use switchyard_store::plain::{About, PlainWorkers};
-use switchyard_store_conformance::fresh_operation;
 use switchyard_store_redis::{
     CleanupPolicy, ConsumerMonitor, MonitorSettings, RedisSettings, RedisStore, WorkerReport,
 };

@@ -8,8 +8,8 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::Value;
 use switchyard_core::RunId;
 use switchyard_core::run::RunStatus;
-use switchyard_distributed::Distributed;
-use switchyard_embedded::{Embedded, Options};
+use switchyard_host::distributed::Distributed;
+use switchyard_host::embedded::{Embedded, Options};
 use switchyard_lang::Program;
 use switchyard_runtime::{Engine, Handlers, Principal, Submission};
 

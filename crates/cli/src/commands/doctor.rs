@@ -108,7 +108,7 @@ async fn examine(settings: &Settings, deep: bool) -> Result<Vec<Check>, Failure>
         None => {
             let (data, notice) = (settings.data.clone(), store::notice());
             let looking =
-                tokio::task::spawn_blocking(move || switchyard_embedded::examine(&data, deep, &notice));
+                tokio::task::spawn_blocking(move || switchyard_host::embedded::examine(&data, deep, &notice));
             let found = looking.await.unwrap_or_default();
             let archive = found.iter().find(|check| check.name == "archive").map(|check| check.health);
             checks.extend(found);
@@ -127,7 +127,7 @@ async fn examine(settings: &Settings, deep: bool) -> Result<Vec<Check>, Failure>
 async fn belongs(admin: &RedisAdmin, settings: &Settings) -> Option<Check> {
     let mark = match stores::postgres(settings).ok()? {
         Some(target) => PostgresArchive::open(target).await.ok()?.mark().await.ok()?,
-        None => switchyard_embedded::peek(&settings.data).ok()?.mark().await.ok()?,
+        None => switchyard_host::embedded::peek(&settings.data).ok()?.mark().await.ok()?,
     };
     Some(admin.examine_archive(&mark).await)
 }

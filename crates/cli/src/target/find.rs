@@ -69,7 +69,9 @@ pub(crate) async fn find(settings: &Settings) -> Result<Box<dyn Target>, Failure
     let found = client(settings).tries(1).build()?.server().await;
     let seen = match &found {
         Ok(found) if found.store.is_none() => ServerProbe::Elsewhere,
-        Ok(found) if found.store == switchyard_embedded::folder_id(&settings.data) => ServerProbe::SameFolder,
+        Ok(found) if found.store == switchyard_host::embedded::folder_id(&settings.data) => {
+            ServerProbe::SameFolder
+        }
         Ok(_) => ServerProbe::Elsewhere,
         Err(switchyard_client::Error::Refused(_)) => ServerProbe::Closed,
         Err(_) => ServerProbe::NoAnswer,

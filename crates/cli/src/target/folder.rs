@@ -14,7 +14,7 @@ use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::Decision;
 use switchyard_core::schedule::Schedule;
 use switchyard_core::{ApprovalId, OperationId, PatchId, Payload, RunId, Timestamp};
-use switchyard_embedded::Embedded;
+use switchyard_host::embedded::Embedded;
 use switchyard_lang::Program;
 use switchyard_runtime::{
     ApiKeys, Engine, EngineError, History, PatchRequest, Principal, PurgeRequest, Submission, ids,
@@ -329,7 +329,7 @@ impl Target for Folder {
     }
 
     async fn create_key(&self, name: &str) -> Result<MadeKey, Failure> {
-        create_key(&switchyard_embedded::keys(&self.settings.data)?, &self.operation(), name).await
+        create_key(&switchyard_host::embedded::keys(&self.settings.data)?, &self.operation(), name).await
     }
 
     async fn revoke_key(&self, id: &str) -> Result<(), Failure> {

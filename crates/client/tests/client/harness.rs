@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchyard_client::Client;
-use switchyard_embedded::{Embedded, Options};
+use switchyard_host::embedded::{Embedded, Options};
 use switchyard_server::{ServerState, serve};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

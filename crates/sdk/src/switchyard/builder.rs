@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use switchyard_embedded::{Embedded, Options};
+use switchyard_host::embedded::{Embedded, Options};
 use switchyard_store::Clock;
 
 use super::Switchyard;

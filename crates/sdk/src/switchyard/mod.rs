@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchyard_core::RunId;
-use switchyard_embedded::Embedded;
+use switchyard_host::embedded::Embedded;
 use switchyard_runtime::{Engine, Principal, Recovered, RunView, Submission, ids};
 use switchyard_store::WorkflowRecord;
 use tokio::sync::watch;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchyard_embedded::{Embedded, Options};
+use switchyard_host::embedded::{Embedded, Options};
 use switchyard_sdk::{
     Context, Error, HandlerError, RunStatus, SubmitOptions, Switchyard, Worker, WorkerBuilder, Workflow,
 };

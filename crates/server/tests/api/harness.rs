@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use switchyard_core::{RunId, Timestamp};
-use switchyard_embedded::{Embedded, Options};
+use switchyard_host::embedded::{Embedded, Options};
 use switchyard_server::{Limits, ServerState, serve};
 use switchyard_store::ManualClock;
 use tempfile::TempDir;

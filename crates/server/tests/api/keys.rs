@@ -118,7 +118,7 @@ async fn create(keys: &ApiKeys, name: &str) -> String {
 async fn the_first_key_counts_for_the_next_request_from_any_process() {
     let server = TestServer::start().await;
     server.get("/v1/runs").await.expect(200);
-    create(&switchyard_embedded::keys(&server.data).unwrap(), "ada").await;
+    create(&switchyard_host::embedded::keys(&server.data).unwrap(), "ada").await;
     server.get("/v1/runs").await.problem(401, "no_key");
 }
 
@@ -144,7 +144,7 @@ async fn a_key_may_be_drawn_by_its_holder() {
 #[tokio::test]
 async fn a_key_that_is_made_beside_the_server_works_at_once() {
     let server = TestServer::start().await;
-    let beside = switchyard_embedded::keys(&server.data).unwrap();
+    let beside = switchyard_host::embedded::keys(&server.data).unwrap();
     let first = create(&beside, "ada").await;
     with_key(&server, &first, "/v1/runs").await.expect(200);
     let second = create(&beside, "bob").await;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use switchyard_embedded::{RunFault, Surveyed};
+use switchyard_host::embedded::{RunFault, Surveyed};
 use switchyard_runtime::{Audit, History};
 use switchyard_store::{Check, Health, StoreError};
 
@@ -48,7 +48,7 @@ pub(super) async fn folder(settings: &Settings, archive: Option<Health>) -> Vec<
 }
 
 fn survey(data: &Path) -> Result<Surveyed, StoreError> {
-    switchyard_embedded::survey(data)
+    switchyard_host::embedded::survey(data)
 }
 
 async fn audit(history: &History) -> Result<Audit, switchyard_runtime::EngineError> {

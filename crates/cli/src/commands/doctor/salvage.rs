@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use switchyard_embedded::{RunFault, Salvaged};
+use switchyard_host::embedded::{RunFault, Salvaged};
 
 use crate::errors::{Exit, Failure};
 use crate::output;
@@ -13,7 +13,7 @@ pub(super) async fn execute(to: &Path, json: bool, settings: &Settings) -> Resul
     if settings.postgres.is_some() {
         return Err(Failure::usage("--salvage is for data folders; a Postgres is restored from its backup"));
     }
-    let salvaged = switchyard_embedded::salvage(&settings.data, to, store::notice()).await?;
+    let salvaged = switchyard_host::embedded::salvage(&settings.data, to, store::notice()).await?;
     if json {
         output::json(&salvaged)?;
     } else {
