@@ -7,7 +7,7 @@ use bytes::Bytes;
 use switchyard_core::{CasRef, Hash};
 use switchyard_store::{Cas, StoreError};
 
-use crate::pool::Pool;
+use crate::pool::{BULK_ANSWER_MAX, LARGE_ANSWER_MAX, Pool};
 use crate::{Target, migrations};
 
 /// Payloads in the table `payloads`. For installations whose payloads are few or small: every one passes through
@@ -23,7 +23,7 @@ impl PostgresCas {
     /// Opens what [`migrate`](crate::migrate) has made.
     pub async fn open(target: Target) -> Result<Self, StoreError> {
         migrations::check_current(&target).await?;
-        Ok(Self { pool: Pool::new(target, Self::CONNECTIONS)? })
+        Ok(Self { pool: Pool::new(target, Self::CONNECTIONS, LARGE_ANSWER_MAX)? })
     }
 }
 
@@ -64,7 +64,8 @@ impl Cas for PostgresCas {
             WHERE put_at <= now() - make_interval(secs => $1) AND hash > $2 ORDER BY hash LIMIT $3";
         let after = after.map(|hash| hash.to_string()).unwrap_or_default();
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = self.pool.rows(sql, &[&min_age.as_secs_f64(), &after, &limit]).await?;
+        let rows =
+            self.pool.within(BULK_ANSWER_MAX).rows(sql, &[&min_age.as_secs_f64(), &after, &limit]).await?;
         let read = |hash: &str| {
             hash.parse().map_err(|_| StoreError::Corrupt(format!("`{hash}` is the name of a payload")))
         };

@@ -6,6 +6,8 @@ use deadpool_postgres::{
     Manager, ManagerConfig, Object, Pool as Connections, RecyclingMethod, Runtime, Timeouts,
 };
 use switchyard_store::StoreError;
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
@@ -14,13 +16,25 @@ use crate::error::{PostgresFailure, cannot_read, cannot_write, lost_while_writin
 
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
 
-/// How long a caller waits for a connection.
+/// How long a caller waits for a connection at most.
 const WAIT: Duration = Duration::from_secs(5);
+
+/// The time limit of a statement. A server that is paused, or that a network no longer reaches, keeps its connections and
+/// answers nothing: without a limit a request would wait for it for minutes, and its caller would hear nothing.
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// The time limit of a statement that carries megabytes: a payload, a page of events.
+pub(crate) const LARGE_ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// The time limit of a statement whose duration grows with the archive. Only background duties, starts and purges wait
+/// for these.
+pub(crate) const BULK_ANSWER_MAX: Duration = Duration::from_secs(600);
 
 #[derive(Clone)]
 pub(crate) struct Pool {
     target: Target,
     connections: Connections,
+    answer_max: Duration,
 }
 
 impl std::fmt::Debug for Pool {
@@ -30,17 +44,27 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(target: Target, size: usize) -> Result<Self, StoreError> {
+    pub(crate) fn new(target: Target, size: usize, answer_max: Duration) -> Result<Self, StoreError> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(target.config.clone(), target.connector()?, recycling);
-        let timeouts = Timeouts { wait: Some(WAIT), create: Some(WAIT), recycle: Some(WAIT) };
+        let wait = Some(WAIT.min(answer_max));
+        let timeouts = Timeouts { wait, create: wait, recycle: wait };
         let connections = Connections::builder(manager)
             .max_size(size)
             .timeouts(timeouts)
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|e| StoreError::unavailable(format!("cannot prepare connections to {target}: {e}")))?;
-        Ok(Self { target, connections })
+        Ok(Self { target, connections, answer_max })
+    }
+
+    /// The same connections with another time limit.
+    pub(crate) fn within(&self, answer_max: Duration) -> Self {
+        Self { answer_max, ..self.clone() }
+    }
+
+    pub(crate) fn answer_max(&self) -> Duration {
+        self.answer_max
     }
 
     pub(crate) fn target(&self) -> &Target {
@@ -54,10 +78,19 @@ impl Pool {
     /// A connection that was not lost while it was idle.
     pub(crate) async fn take_answering(&self) -> Result<Object, StoreError> {
         let connection = self.take().await?;
-        match connection.batch_execute("").await {
-            Ok(()) => Ok(connection),
-            Err(_) => self.take().await,
+        match timeout(self.answer_max, connection.batch_execute("")).await {
+            Ok(Ok(())) => Ok(connection),
+            Ok(Err(_)) => self.take().await,
+            Err(_) => {
+                discard(connection);
+                Err(StoreError::Unavailable(self.late()))
+            }
         }
+    }
+
+    /// Why a statement was given up.
+    pub(crate) fn late(&self) -> String {
+        format!("{} did not answer within {:?}", self.target, self.answer_max)
     }
 
     /// A question.
@@ -66,7 +99,7 @@ impl Pool {
             Err(Problem::Asking(e)) if trouble(&e) == PostgresFailure::Lost => self.ask(sql, params).await,
             answer => answer,
         };
-        rows.map_err(|problem| problem.said(|e| cannot_read(&self.target, e)))
+        rows.map_err(|problem| problem.said(|| self.late(), |e| cannot_read(&self.target, e)))
     }
 
     pub(crate) async fn row(&self, sql: &str, params: &[Param<'_>]) -> Result<Option<Row>, StoreError> {
@@ -75,14 +108,22 @@ impl Pool {
 
     async fn ask(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Problem> {
         let (connection, statement) = self.prepare(sql).await?;
-        connection.query(&statement, params).await.map_err(Problem::Asking)
+        let asked = timeout(self.answer_max, connection.query(&statement, params)).await;
+        in_time(asked, connection)?.map_err(Problem::Asking)
     }
 
     /// A change in one statement. Answers how many rows it concerned.
     pub(crate) async fn change(&self, sql: &str, params: &[Param<'_>]) -> Result<u64, StoreError> {
-        let (connection, statement) =
-            self.prepare(sql).await.map_err(|problem| problem.said(|e| cannot_write(&self.target, e)))?;
-        connection.execute(&statement, params).await.map_err(|e| lost_while_writing(&self.target, &e))
+        let (connection, statement) = self
+            .prepare(sql)
+            .await
+            .map_err(|problem| problem.said(|| self.late(), |e| cannot_write(&self.target, e)))?;
+        let changed = timeout(self.answer_max, connection.execute(&statement, params)).await;
+        match in_time(changed, connection) {
+            Ok(changed) => changed.map_err(|e| lost_while_writing(&self.target, &e)),
+            // The server may still carry it out.
+            Err(_) => Err(StoreError::OutcomeUnknown(self.late())),
+        }
     }
 
     async fn prepare(&self, sql: &str) -> Result<(Object, Statement), Problem> {
@@ -97,9 +138,28 @@ impl Pool {
 
     async fn prepare_once(&self, sql: &str) -> Result<(Object, Statement), Problem> {
         let connection = self.take().await.map_err(Problem::Store)?;
-        let statement = connection.prepare_cached(sql).await.map_err(Problem::Preparing)?;
-        Ok((connection, statement))
+        let prepared = timeout(self.answer_max, connection.prepare_cached(sql)).await;
+        match prepared {
+            Ok(Ok(statement)) => Ok((connection, statement)),
+            Ok(Err(error)) => Err(Problem::Preparing(error)),
+            Err(_) => {
+                discard(connection);
+                Err(Problem::Late)
+            }
+        }
     }
+}
+
+/// Closes a connection that owes an answer: the next statement on it would wait behind that.
+pub(crate) fn discard(connection: Object) {
+    drop(Object::take(connection));
+}
+
+fn in_time<T>(answer: Result<T, Elapsed>, connection: Object) -> Result<T, Problem> {
+    answer.map_err(|_| {
+        discard(connection);
+        Problem::Late
+    })
 }
 
 enum Problem {
@@ -107,13 +167,16 @@ enum Problem {
     Preparing(Error),
     /// The statement was sent; whether it was carried out is not known.
     Asking(Error),
+    /// The server did not answer within the time limit.
+    Late,
 }
 
 impl Problem {
-    fn said(self, sentence: impl FnOnce(&Error) -> StoreError) -> StoreError {
+    fn said(self, late: impl FnOnce() -> String, sentence: impl FnOnce(&Error) -> StoreError) -> StoreError {
         match self {
             Self::Store(e) => e,
             Self::Preparing(e) | Self::Asking(e) => sentence(&e),
+            Self::Late => StoreError::Unavailable(late()),
         }
     }
 }

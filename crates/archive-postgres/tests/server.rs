@@ -9,9 +9,10 @@ use switchyard_conformance::archive::fixtures::{
     node_succeeded, run_id,
 };
 use switchyard_core::run::{Accepted, EventKind, WaitFor};
-use switchyard_core::{ApprovalId, Hash, Payload};
+use switchyard_core::{ApprovalId, Hash, OperationId, Payload};
 use switchyard_store::{
-    Approvals, Cas, Definitions, Journal, Registry, ResultCache, RunFilter, RunIndex, StoreError, Unfinished,
+    Approvals, Cas, Definitions, Journal, Mutation, Operations, Registry, ResultCache, RunFilter, RunIndex,
+    StoreError, Unfinished,
 };
 use switchyard_test_servers::postgres::{self, Postgres, Sync};
 use tokio_postgres::NoTls;
@@ -154,6 +155,45 @@ async fn a_server_that_stays_away_is_told_and_later_found_again() {
     assert_eq!(archive.unfinished().await.unwrap(), [Unfinished { run: history.run, last_seq: 2 }]);
     let reference = cas.put("content".into()).await.unwrap();
     assert_eq!(cas.get(reference).await.unwrap(), "content");
+}
+
+/// A paused server keeps its connections and answers nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_paused_is_told_in_time_and_what_it_may_have_done_is_unknown() {
+    let server = Postgres::start(Sync::Off);
+    let target: Target = server.url().parse().unwrap();
+    migrate(&target).await.unwrap();
+    let options = Options {
+        retry_for: Duration::from_millis(50),
+        answer_max: Duration::from_millis(200),
+        ..Options::default()
+    };
+    let archive = PostgresArchive::open_custom(target, options).await.unwrap();
+    let mut history = History::of(run_id(0));
+    history.put(&archive, [accepted()]).await;
+    // Prepared while it answers, so that only the statement itself meets the pause.
+    let next = Hash::of(b"[]");
+    let cache = || archive.cache("scope", "key", Payload::null(), at(0), Duration::from_secs(1));
+    cache().await.unwrap();
+    server.pause();
+
+    // The first one is sent on the connection that is there, the others find none.
+    let sent = cache().await.unwrap_err();
+    assert!(matches!(sent, StoreError::OutcomeUnknown(_)), "{sent:?}");
+    assert!(sent.to_string().ends_with("did not answer within 200ms"), "{sent}");
+    let note = || Mutation::Note(serde_json::json!(1));
+    for refused in [
+        archive.run(history.run).await.unwrap_err(),
+        archive.run_operation(history.run, &OperationId::drawn(1)).await.unwrap_err(),
+        archive.put_definition(next, "[]".into()).await.unwrap_err(),
+        archive.mutate(note(), None).await.unwrap_err(),
+    ] {
+        assert!(matches!(refused, StoreError::Unavailable(_)), "{refused:?}");
+    }
+
+    server.go_on();
+    assert!(archive.run(history.run).await.unwrap().is_some(), "no connection is left that owes an answer");
+    archive.mutate(note(), None).await.unwrap();
 }
 
 /// Every process sends the whole history, as after a recovery: one copy of it is there in the end.

@@ -43,7 +43,7 @@ impl InputSchema {
         })
     }
 
-    pub(crate) fn prepare(&self, mut input: Value) -> Result<Value, Diagnostics> {
+    pub(crate) fn prepare(&self, mut input: Value, budget: &Budget<'_>) -> Result<Value, Diagnostics> {
         if input.is_null()
             && let Some(default) = &self.default
         {
@@ -56,7 +56,7 @@ impl InputSchema {
         {
             input = Value::Object(Map::new());
         }
-        let mut check = Check { problems: Problems::default(), budget: Budget::default() };
+        let mut check = Check { problems: Problems::default(), budget };
         let at = At::Root.key("input");
         if let Err(exceeded) = self.fill_and_check(&mut input, &at, &mut check) {
             check.problems = Problems::default();
@@ -66,7 +66,7 @@ impl InputSchema {
         Ok(input)
     }
 
-    fn fill_and_check(&self, value: &mut Value, at: &At<'_>, check: &mut Check) -> Result<(), Exceeded> {
+    fn fill_and_check(&self, value: &mut Value, at: &At<'_>, check: &mut Check<'_>) -> Result<(), Exceeded> {
         check.budget.step(1)?;
         if !self.types.is_empty() && !self.types.iter().any(|name| is_type(value, name)) {
             let expected = self.types.join(" or ");
@@ -99,7 +99,7 @@ impl InputSchema {
         &self,
         map: &mut Map<String, Value>,
         at: &At<'_>,
-        check: &mut Check,
+        check: &mut Check<'_>,
     ) -> Result<(), Exceeded> {
         for (name, schema) in &self.properties {
             check.budget.step(1)?;
@@ -128,9 +128,9 @@ impl InputSchema {
 }
 
 /// One check of an input, while it lasts.
-struct Check {
+struct Check<'b> {
     problems: Problems,
-    budget: Budget<'static>,
+    budget: &'b Budget<'b>,
 }
 
 fn is_type(value: &Value, name: &str) -> bool {

@@ -155,8 +155,13 @@ impl Program {
 
     /// Fills in the defaults of the input schema and checks the rest against it.
     pub fn prepare_input(&self, input: Value) -> Result<Value, Diagnostics> {
+        self.prepare_input_within(input, &Budget::default())
+    }
+
+    /// The same within a budget of the caller, who can ask it whether it was exceeded.
+    pub fn prepare_input_within(&self, input: Value, budget: &Budget<'_>) -> Result<Value, Diagnostics> {
         match &self.input {
-            Some(schema) => schema.prepare(input),
+            Some(schema) => schema.prepare(input, budget),
             None => Ok(input),
         }
     }

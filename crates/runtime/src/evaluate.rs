@@ -19,8 +19,9 @@ use tokio::sync::Semaphore;
 const IN_PLACE_STEPS_MAX: u64 = 5_000;
 const IN_PLACE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Values of an input that are checked in place.
+/// Values of an input that are checked in place, and the bytes of text that count as one more.
 const IN_PLACE_VALUES_MAX: usize = 5_000;
+const BYTES_PER_VALUE: usize = 64;
 
 /// Evaluations on blocking threads at once: one core is left to what serves.
 static THREADS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
@@ -83,18 +84,29 @@ fn in_place<C, T>(code: &C, scope: &Scope, run: Evaluate<C, T>) -> Option<Result
     }
 }
 
-/// [`Program::prepare_input`], in place if the input is small.
+/// [`Program::prepare_input`], in place if that is short: the schema's defaults and lists of allowed values count as
+/// well as the input.
 pub(crate) async fn prepare_input(program: &Arc<Program>, input: Value) -> Result<Value, Diagnostics> {
     if is_small(&input) {
-        return program.prepare_input(input);
+        let small = Budget::new(IN_PLACE_STEPS_MAX, IN_PLACE_BYTES_MAX);
+        let prepared = program.prepare_input_within(input.clone(), &small);
+        if small.exceeded().is_none() {
+            return prepared;
+        }
     }
     let program = program.clone();
-    on_a_thread(move |_| program.prepare_input(input)).await
+    on_a_thread(move |is_abandoned| {
+        let is_over = || is_abandoned.load(Ordering::Relaxed);
+        let budget = Budget::default().with_time_limit(EVALUATION_TIME_MAX, &is_over);
+        program.prepare_input_within(input, &budget)
+    })
+    .await
 }
 
 fn is_small(value: &Value) -> bool {
     fn count(value: &Value, left: &mut usize) -> bool {
-        match left.checked_sub(1) {
+        let size = 1 + value.as_str().map_or(0, |text| text.len() / BYTES_PER_VALUE);
+        match left.checked_sub(size) {
             None => return false,
             Some(rest) => *left = rest,
         }
@@ -168,6 +180,23 @@ mod tests {
         assert_ne!(evaluate(&expr("lists.range(5000)"), &scope, thread_of).await.unwrap(), here);
         let long = Scope::new(json!({"text": "x".repeat(1_000_000)}));
         assert_ne!(evaluate(&expr("input.text"), &long, thread_of).await.unwrap(), here);
+    }
+
+    /// A small input meets a large schema: the thread that serves requests does not check it.
+    #[tokio::test]
+    async fn an_input_with_a_long_check_is_not_checked_in_place() {
+        let allowed: Vec<u32> = (0..20_000).collect();
+        let program = Program::compile_value(&json!({
+            "name": "t",
+            "input": { "type": "array", "items": { "enum": allowed } },
+            "nodes": { "a": { "type": "transform" } },
+        }));
+        let program = Arc::new(program.unwrap());
+        let held = THREADS.clone().acquire_many_owned(THREADS.available_permits() as u32).await.unwrap();
+        let mut checking = Box::pin(prepare_input(&program, json!(vec![19_999; 100])));
+        assert!(futures::poll!(checking.as_mut()).is_pending(), "it waits for a thread");
+        drop(held);
+        assert_eq!(checking.await.unwrap(), json!(vec![19_999; 100]));
     }
 
     #[tokio::test]

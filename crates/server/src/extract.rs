@@ -1,5 +1,6 @@
 //! Reading requests: bodies, queries and paths, each refused with a problem document.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::body::{Bytes, to_bytes};
@@ -131,6 +132,22 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     }
 }
 
+/// The id of the change that a request asks for, from when it is handed to the engine. If the request then ends without an
+/// outcome, the answer names it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChangeId(Arc<OnceLock<OperationId>>);
+
+impl ChangeId {
+    pub(crate) fn is(&self, id: OperationId) {
+        // A request asks for one change.
+        let _ = self.0.set(id);
+    }
+
+    pub(crate) fn get(&self) -> Option<&OperationId> {
+        self.0.get()
+    }
+}
+
 /// The id of a change: the caller's `Idempotency-Key`, or one that is drawn here. Every route that changes something takes
 /// it and hands it to the engine.
 pub(crate) struct Operation(pub(crate) OperationId);
@@ -140,7 +157,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Operation {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let IdempotencyKey(given) = IdempotencyKey::from_request_parts(parts, state).await?;
-        Ok(Self(given.unwrap_or_else(ids::operation_id)))
+        let id = given.unwrap_or_else(ids::operation_id);
+        if let Some(change) = parts.extensions.get::<ChangeId>() {
+            change.is(id.clone());
+        }
+        Ok(Self(id))
     }
 }
 

@@ -12,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 use crate::ServerState;
 use crate::access;
 use crate::cors;
+use crate::extract::ChangeId;
 use crate::problem::Problem;
-use crate::routes::tasks::WAIT_MAX;
+use crate::routes::tasks::{CLAIM, WAIT_MAX};
 
 /// Cancelled when the client has gone.
 #[derive(Clone, Debug)]
@@ -27,7 +28,11 @@ pub(crate) async fn guard(State(state): State<ServerState>, mut request: Request
     let mut response = match access::enter(&state, &mut request).await {
         _ if listed.is_some() && cors::is_preflight(&request) => cors::preflight(),
         Err(problem) => problem.into_response(),
-        Ok(()) => carry_through(request, next, state.limits.request_max).await,
+        Ok(()) => {
+            let waits_for_work = route.as_ref().is_some_and(|route| route.as_str() == CLAIM);
+            let wait_max = if waits_for_work { WAIT_MAX } else { Duration::ZERO };
+            carry_through(request, next, state.limits.request_max + wait_max).await
+        }
     };
     if let Some(origin) = listed {
         cors::admit(origin, &mut response);
@@ -49,18 +54,75 @@ fn known(method: &Method) -> &'static str {
     }
 }
 
-async fn carry_through(mut request: Request, next: Next, request_max: Duration) -> Response {
+async fn carry_through(mut request: Request, next: Next, time_max: Duration) -> Response {
     let gone = CancellationToken::new();
     request.extensions_mut().insert(ClientGone(gone.clone()));
     let _dropped_with_the_connection = gone.drop_guard();
+    let change = ChangeId::default();
+    request.extensions_mut().insert(change.clone());
     // Spawned: the server drops this future when the client goes away, and what has begun must be carried through
     // (a change is durable before those who follow the run are told of it).
     let work = tokio::spawn(next.run(request));
-    match tokio::time::timeout(request_max + WAIT_MAX, work).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(panic)) => Problem::internal("internal", &panic).into_response(),
-        Err(_) => Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "the request took too long")
-            .hint("it may still be carried out; repeat it only with the `Idempotency-Key` that it was sent with")
-            .into_response(),
+    let problem = match tokio::time::timeout(time_max, work).await {
+        Ok(Ok(response)) => return response,
+        Ok(Err(panic)) => Problem::internal("internal", &panic).of_change(change.get()),
+        Err(_) => match change.get() {
+            Some(id) => Problem::outcome_unknown(id, &"the request took too long"),
+            None => Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "the request took too long"),
+        },
+    };
+    problem.into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::routing::post;
+    use axum::{Router, middleware};
+    use hyper::service::Service;
+    use hyper_util::service::TowerToHyperService;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::extract::Operation;
+
+    /// Routes that never answer, or panic, after they were told the id of the change.
+    fn routes() -> Router {
+        let hangs = async |_: Operation| std::future::pending::<()>().await;
+        let panics = async |_: Operation| -> () { panic!("as meant") };
+        let asks = async || std::future::pending::<()>().await;
+        let guarded = middleware::from_fn(async |request, next| {
+            carry_through(request, next, Duration::from_millis(20)).await
+        });
+        let router = Router::new().route("/hangs", post(hangs)).route("/panics", post(panics));
+        router.route("/asks", post(asks)).layer(guarded)
+    }
+
+    async fn answer(path: &str, key: Option<&str>) -> (u16, Value) {
+        let mut request = Request::post(path);
+        if let Some(key) = key {
+            request = request.header("Idempotency-Key", key);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        let response = TowerToHyperService::new(routes()).call(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = to_bytes(response.into_body(), 10_000).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_change_without_an_outcome_is_named_and_not_said_to_be_undone() {
+        for (path, expected) in [("/hangs", (503, "outcome_unknown")), ("/panics", (500, "internal"))] {
+            for key in [Some("order-7"), None] {
+                let (status, problem) = answer(path, key).await;
+                assert_eq!((status, problem["code"].as_str().unwrap()), expected);
+                let operation = problem["operation"].as_str().unwrap();
+                assert!(key.map_or(operation.starts_with("op_"), |key| operation == key), "{problem}");
+                let hint = problem["hint"].as_str().unwrap();
+                assert!(hint.contains(&format!("`Idempotency-Key: {operation}`")), "{hint}");
+            }
+        }
+        let (status, problem) = answer("/asks", Some("order-7")).await;
+        assert_eq!((status, &problem["code"], &problem["operation"]), (504, &"timeout".into(), &Value::Null));
     }
 }

@@ -120,13 +120,19 @@ impl Problem {
     }
 
     /// It may have been done. Its caller can find out, and have it done if it was not, by asking again with the id.
-    fn outcome_unknown(operation: &OperationId, cause: &dyn std::fmt::Display) -> Self {
-        let mut problem = Self::unanswered(cause);
-        problem.hint = Some(format!(
-            "repeat the same request with the header `Idempotency-Key: {operation}`: it takes effect once"
-        ));
-        problem.operation = Some(Box::new(operation.clone()));
-        problem
+    pub(crate) fn outcome_unknown(operation: &OperationId, cause: &dyn std::fmt::Display) -> Self {
+        Self::unanswered(cause).of_change(Some(operation))
+    }
+
+    /// Names the change that this is about, if it is about one.
+    pub(crate) fn of_change(mut self, operation: Option<&OperationId>) -> Self {
+        if let Some(operation) = operation {
+            self.operation = Some(Box::new(operation.clone()));
+            self.hint = Some(format!(
+                "repeat the same request with the header `Idempotency-Key: {operation}`: it takes effect once"
+            ));
+        }
+        self
     }
 
     /// A change that is not repeated by an id of its own.

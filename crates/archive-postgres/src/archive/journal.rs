@@ -8,6 +8,7 @@ use switchyard_store::{Ack, ArchiveMark, Journal, StoreError};
 use super::PostgresArchive;
 use super::rows::{at_most, moment, shared};
 use super::session::event_of;
+use crate::pool::LARGE_ANSWER_MAX;
 
 #[async_trait]
 impl Journal for PostgresArchive {
@@ -19,7 +20,8 @@ impl Journal for PostgresArchive {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let sql = "SELECT run, seq, at, body, checksum FROM events WHERE run = $1 AND seq > $2
             ORDER BY seq LIMIT $3";
-        let rows = self.pool.rows(sql, &[&run.to_string(), &after, &at_most(limit)]).await?;
+        let pool = self.pool.within(LARGE_ANSWER_MAX);
+        let rows = pool.rows(sql, &[&run.to_string(), &after, &at_most(limit)]).await?;
         rows.iter().map(event_of).collect()
     }
 

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use switchyard_store::StoreError;
 
-use crate::pool::Pool;
+use crate::pool::{ANSWER_MAX, Pool};
 use crate::{Target, migrations};
 use writer::Writer;
 
@@ -49,11 +49,13 @@ pub struct Options {
     pub connections: usize,
     /// How long an append looks for a lost server before it fails.
     pub retry_for: Duration,
+    /// How long a statement other than an append may take. Statements that go through whole tables have longer.
+    pub answer_max: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connections: 8, retry_for: Duration::from_secs(5) }
+        Self { connections: 8, retry_for: Duration::from_secs(5), answer_max: ANSWER_MAX }
     }
 }
 
@@ -66,7 +68,7 @@ impl PostgresArchive {
     /// The same with options.
     pub async fn open_custom(target: Target, options: Options) -> Result<Self, StoreError> {
         migrations::check_current(&target).await?;
-        let pool = Pool::new(target.clone(), options.connections)?;
+        let pool = Pool::new(target.clone(), options.connections, options.answer_max)?;
         Ok(Self { pool, writer: Writer::start(target, options.retry_for) })
     }
 }

@@ -1,17 +1,21 @@
 //! Changes that belong to no run, and the operations that they were made by: in one transaction.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
+use deadpool_postgres::Object;
 use switchyard_core::run::Refusal;
 use switchyard_core::{OperationId, Timestamp};
 use switchyard_store::{
     Mutation, MutationOutcome, OperationRecord, OperationRequest, Operations, StoreError,
 };
+use tokio::time::timeout;
 use tokio_postgres::{Error, Row, Transaction};
 
 use super::rows::{at_most, json, moment, parsed, shared, to_json};
 use super::{PostgresArchive, access, dead_letters, registry, schedules};
 use crate::error::{cannot_write, lost_while_writing};
-use crate::pool::Pool;
+use crate::pool::{self, BULK_ANSWER_MAX, Pool};
 
 const BY_ID: &str = "SELECT id, kind, fingerprint, outcome, at FROM operations WHERE id = $1";
 
@@ -22,7 +26,12 @@ impl Operations for PostgresArchive {
         mutation: Mutation,
         operation: Option<&OperationRequest>,
     ) -> Result<MutationOutcome, StoreError> {
-        mutate(&self.pool, &mutation, operation).await
+        match mutation {
+            Mutation::PurgeDeadLetters(_) => {
+                mutate(&self.pool.within(BULK_ANSWER_MAX), &mutation, operation).await
+            }
+            _ => mutate(&self.pool, &mutation, operation).await,
+        }
     }
 
     async fn operation(&self, id: &OperationId) -> Result<Option<OperationRecord>, StoreError> {
@@ -61,14 +70,37 @@ async fn mutate(
     mutation: &Mutation,
     operation: Option<&OperationRequest>,
 ) -> Result<MutationOutcome, StoreError> {
-    let unable = |error: Error| cannot_write(pool.target(), &error);
     let mut connection = pool.take_answering().await?;
+    let committing = AtomicBool::new(false);
+    let mutating = transact(pool, &mut connection, &committing, mutation, operation);
+    match timeout(pool.answer_max(), mutating).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            pool::discard(connection);
+            Err(match committing.load(Ordering::Relaxed) {
+                true => StoreError::OutcomeUnknown(pool.late()),
+                false => StoreError::Unavailable(pool.late()),
+            })
+        }
+    }
+}
+
+/// `committing` is set when COMMIT is sent: from then on the change may be made.
+async fn transact(
+    pool: &Pool,
+    connection: &mut Object,
+    committing: &AtomicBool,
+    mutation: &Mutation,
+    operation: Option<&OperationRequest>,
+) -> Result<MutationOutcome, StoreError> {
+    let unable = |error: Error| cannot_write(pool.target(), &error);
     let transaction = connection.transaction().await.map_err(unable)?;
     let outcome = match attempt(&transaction, mutation, operation).await {
         Ok(outcome) => outcome,
         Err(Failure::Postgres(error)) => return Err(unable(error)),
         Err(Failure::Store(error)) => return Err(error),
     };
+    committing.store(true, Ordering::Relaxed);
     transaction.commit().await.map_err(|error| lost_while_writing(pool.target(), &error))?;
     Ok(outcome?)
 }

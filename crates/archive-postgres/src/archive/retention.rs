@@ -6,6 +6,7 @@ use switchyard_store::{Retention, RetentionPolicy, StoreError};
 
 use super::PostgresArchive;
 use super::rows::{at_most, millis};
+use crate::pool::BULK_ANSWER_MAX;
 
 /// One statement, so that a run is removed whole or not at all. `live` are runs that have not ended and the runs that started
 /// them: a parent is kept for as long as a child of it goes on. Locked rows are left for the next pass.
@@ -40,12 +41,13 @@ impl Retention for PostgresArchive {
         limit: usize,
     ) -> Result<usize, StoreError> {
         let forget = "DELETE FROM payload_refs WHERE released_at <= $1";
-        self.pool.change(forget, &[&now.minus(policy.payload_grace).as_millis()]).await?;
+        let pool = self.pool.within(BULK_ANSWER_MAX);
+        pool.change(forget, &[&now.minus(policy.payload_grace).as_millis()]).await?;
         let ended_by = policy.keep_for.map(|age| now.minus(age));
         let keep = policy.keep_runs.map_or(i64::MAX, |runs| i64::try_from(runs).unwrap_or(i64::MAX));
         // Compared with NULL, nothing is too old; behind the largest offset, nothing is too many.
         let (ended_by, limit, now) = (millis(ended_by), at_most(limit), now.as_millis());
-        let row = self.pool.row(REMOVE_RUNS, &[&ended_by, &keep, &limit, &now]).await?;
+        let row = pool.row(REMOVE_RUNS, &[&ended_by, &keep, &limit, &now]).await?;
         Ok(row.map_or(0, |row| usize::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
     }
 }

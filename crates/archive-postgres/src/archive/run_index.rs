@@ -8,6 +8,7 @@ use tokio_postgres::Row;
 use super::PostgresArchive;
 use super::rows::{at_most, damaged, maybe_moment, moment, parsed, shared};
 use super::wheres::Wheres;
+use crate::pool::BULK_ANSWER_MAX;
 use crate::text;
 
 const COLUMNS: &str =
@@ -45,7 +46,7 @@ impl RunIndex for PostgresArchive {
             let last_seq = row.get::<_, i64>("last_seq").cast_unsigned();
             Ok(Unfinished { run: parsed(row, "id")?, last_seq })
         };
-        self.pool.rows(sql, &[]).await?.iter().map(read).collect()
+        self.pool.within(BULK_ANSWER_MAX).rows(sql, &[]).await?.iter().map(read).collect()
     }
 
     async fn unfinished_with_ended_children(&self) -> Result<Vec<RunId>, StoreError> {
@@ -54,7 +55,7 @@ impl RunIndex for PostgresArchive {
                      AND NOT EXISTS (SELECT 1 FROM runs AS child
                                      WHERE child.parent = runs.id AND child.ended_at IS NULL)
                    ORDER BY id";
-        self.pool.rows(sql, &[]).await?.iter().map(|row| parsed(row, "id")).collect()
+        self.pool.within(BULK_ANSWER_MAX).rows(sql, &[]).await?.iter().map(|row| parsed(row, "id")).collect()
     }
 
     async fn by_idempotency_key(&self, key: &str) -> Result<Option<(RunId, Hash)>, StoreError> {

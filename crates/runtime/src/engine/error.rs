@@ -39,16 +39,6 @@ pub enum EngineError {
     Damaged(#[from] Damaged),
 }
 
-impl EngineError {
-    /// The same, for a step that can be repeated without an effect: a lost answer to it leaves nothing unknown.
-    pub(crate) fn not_applied(self) -> Self {
-        match self {
-            Self::Store(error) => Self::Store(error.not_applied()),
-            other => other,
-        }
-    }
-}
-
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         match error {

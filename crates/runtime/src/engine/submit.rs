@@ -21,6 +21,8 @@ mod tests;
 /// A run to start.
 #[derive(Clone, Debug)]
 pub struct Submission {
+    /// The id of the run, if it is to be known before the run is accepted.
+    pub run: Option<RunId>,
     pub program: Arc<Program>,
     pub input: Value,
     /// If the program was found by its registered name.
@@ -38,6 +40,7 @@ pub struct Submission {
 impl Submission {
     pub fn new(program: Arc<Program>, input: Value) -> Self {
         Self {
+            run: None,
             program,
             input,
             workflow_version: None,
@@ -75,8 +78,7 @@ impl Engine {
     pub async fn submit(&self, by: &Principal, submission: Submission) -> Result<Acceptance, EngineError> {
         let program = &submission.program;
         let input = prepare_input(program, submission.input.clone()).await.map_err(EngineError::Invalid)?;
-        let payload =
-            self.payloads.keep(&input).await.map_err(|error| EngineError::from(error).not_applied())?;
+        let payload = self.payloads.keep(&input).await?;
         let now = self.clock.now();
         let naming = self.naming(&submission, &payload, now);
         if let Some(known) = self.known(&naming).await? {
@@ -95,20 +97,28 @@ impl Engine {
             ..Accepted::plain(program.ir.name.clone(), program.hash, payload)
         };
         let new = NewRun { id: naming.run, accepted };
-        let operation = match &naming.key {
+        let sendable = match &naming.key {
             Some(key) => OperationId::new(key.key.clone()).ok(),
             None => ids::submission_id(naming.run),
         };
-        match operation {
-            Some(id) => self.until_known(&id, || self.take_in(&naming, &new)).await,
+        let id = sendable.clone().unwrap_or_else(ids::operation_id);
+        match self.until_known(&id, || self.take_in(&naming, &new)).await {
             // Its key cannot be sent as a header; the caller, who chose it, can send it again in the body.
-            None => self.take_in(&naming, &new).await,
+            Err(EngineError::OutcomeUnknown { why, .. }) if sendable.is_none() => {
+                Err(StoreError::OutcomeUnknown(why).into())
+            }
+            answer => answer,
         }
+    }
+
+    /// An id for a run that is about to be submitted.
+    pub fn new_run_id(&self) -> RunId {
+        ids::run_id(self.clock.now(), 0)
     }
 
     fn naming(&self, submission: &Submission, input: &Payload, now: Timestamp) -> Naming {
         let body = Body::of_submission(submission.program.hash, input);
-        let fresh = || ids::run_id(now, 0);
+        let fresh = || submission.run.unwrap_or_else(|| ids::run_id(now, 0));
         match submission.idempotency_key.as_deref() {
             None => Naming { run: fresh(), key: None, body, repeated: false },
             Some(key) => match ids::submitted_run(key, now) {

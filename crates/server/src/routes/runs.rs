@@ -14,12 +14,12 @@ use switchyard_core::run::{Concurrency, RunStatus};
 use switchyard_core::{OperationId, RunId, TraceLink};
 use switchyard_lang::{Definition, Program};
 use switchyard_observe::trace::incoming;
-use switchyard_runtime::{EngineError, Principal, Submission};
+use switchyard_runtime::{EngineError, Principal, Submission, ids};
 use switchyard_store::{RunFilter, StoreError};
 
 use crate::ServerState;
 use crate::api::Api;
-use crate::extract::{Body, IdempotencyKey, Lasting, Params, Segments, short};
+use crate::extract::{Body, ChangeId, IdempotencyKey, Lasting, Params, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 use crate::wire;
@@ -146,11 +146,18 @@ async fn submit_run(
     headers: HeaderMap,
     IdempotencyKey(header): IdempotencyKey,
     Extension(caller): Extension<Principal>,
+    Extension(change): Extension<ChangeId>,
     Body(body): Body<SubmitBody>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let key = one_key(header, body.idempotency_key.clone())?;
     let (program, workflow_version) = find_program(&state, &body).await?;
+    let run = state.engine.new_run_id();
+    if let Some(id) = key.as_deref().map_or_else(|| ids::submission_id(run), |key| OperationId::new(key).ok())
+    {
+        change.is(id);
+    }
     let submission = Submission {
+        run: Some(run),
         workflow_version,
         idempotency_key: key,
         concurrency: body.concurrency.map(concurrency).transpose()?,
@@ -161,7 +168,7 @@ async fn submit_run(
     };
     // Only a concurrency key can make a run wait: all others are known to run without looking.
     let may_queue = submission.concurrency.is_some() || submission.program.definition.concurrency.is_some();
-    Ok(match state.engine.submit(&caller, submission).await? {
+    Ok(match state.engine.submit(&caller, submission).await.map_err(not_submitted)? {
         Acceptance::New(run) if !may_queue => {
             (StatusCode::ACCEPTED, Json(json!({ "run_id": run, "status": RunStatus::Running })))
         }
@@ -189,6 +196,16 @@ async fn find_program(
         )),
         definition @ Value::Object(_) => Ok((Arc::new(Program::compile_value(definition)?), None)),
         _ => Err(Problem::unprocessable("invalid_body", "`workflow` must be a name or a definition")),
+    }
+}
+
+/// A key that cannot be sent as a header is one that the caller has: it stood in the body.
+fn not_submitted(error: EngineError) -> Problem {
+    let has_its_key = matches!(error, EngineError::Store(StoreError::OutcomeUnknown(_)));
+    let problem = Problem::from(error);
+    match has_its_key {
+        true => problem.hint("repeat the same request with the same `idempotency_key`: it takes effect once"),
+        false => problem,
     }
 }
 

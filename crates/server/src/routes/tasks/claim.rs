@@ -12,7 +12,7 @@ use switchyard_runtime::worker::{Begun, Prepared, begin};
 use switchyard_store::Want;
 use tokio_util::sync::CancellationToken;
 
-use super::{WAIT_MAX, lease, task_schema};
+use super::{CLAIM, WAIT_MAX, lease, task_schema};
 use crate::ServerState;
 use crate::api::Api;
 use crate::extract::{Body, Lasting, short};
@@ -49,7 +49,7 @@ pub(super) fn register(api: &mut Api) {
         .description("Answers as soon as there is something, or with no task after `wait`.")
         .body(body, true)
         .answer(200, "The tasks that are this worker's now", openapi::list("tasks", task_schema()));
-    api.post("/v1/tasks/claim", claim, claim_tasks);
+    api.post(CLAIM, claim, claim_tasks);
 }
 
 async fn claim_tasks(

@@ -17,6 +17,9 @@ use crate::api::Api;
 use crate::openapi;
 use crate::problem::Problem;
 
+/// The route that waits for work.
+pub(crate) const CLAIM: &str = "/v1/tasks/claim";
+
 /// The longest that a claim waits for work.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
