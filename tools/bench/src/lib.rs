@@ -4,6 +4,7 @@
 //! Figures, never assertions: machines are noisy. Every workload goes through the public engine, as a user's would.
 
 mod chain;
+mod decisions;
 mod disk;
 mod fan;
 mod http;
@@ -38,6 +39,8 @@ pub enum Workload {
     Queue,
     /// Bytes of memory per active run: of this process, or of Redis
     Memory,
+    /// One signal at a time: time until it is acknowledged, beside a plain commit; only if named
+    Decisions,
     /// The chain in a Redis that holds 1,000 waiting runs, and in one that holds many more; only if named, and only
     /// with --store redis://
     Waiting,
@@ -133,6 +136,10 @@ pub struct Args {
     /// large: nodes behind one node, and items of a list
     #[arg(long, value_delimiter = ',', default_values_t = [1_000, 5_000, 10_000, 50_000])]
     pub large_sizes: Vec<usize>,
+
+    /// decisions: number of signals
+    #[arg(long, default_value_t = 1_000)]
+    pub decisions: usize,
 
     /// waiting: runs that wait in Redis the second time
     #[arg(long, default_value_t = 200_000)]
@@ -235,6 +242,7 @@ async fn one(workload: Workload, args: &Args) -> anyhow::Result<Figures> {
         Workload::Fan => fan::measure(args).await,
         Workload::Queue => queue::measure(args).await,
         Workload::Memory => memory::measure(args).await,
+        Workload::Decisions => decisions::measure(args).await,
         Workload::Waiting => waiting::measure(args).await,
         Workload::Workers => workers::measure(args).await,
         Workload::Large => large::measure(args).await,

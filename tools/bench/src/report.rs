@@ -80,6 +80,7 @@ impl Report {
                 ("queue_submitters", args.queue_submitters),
                 ("memory_runs", args.memory_runs),
                 ("memory_steps", args.memory_steps),
+                ("decisions", args.decisions),
                 ("waiting_runs", args.waiting_runs),
                 ("http_requests", args.http_requests),
                 ("http_subscribers", args.http_subscribers),

@@ -9,6 +9,7 @@ use switchyard_runtime::History;
 use switchyard_store::{RunFilter, RunRecord};
 
 use crate::answers::Found;
+use crate::graphs;
 use crate::load::Asked;
 use crate::report::Report;
 
@@ -47,6 +48,7 @@ pub(crate) async fn everything(
     found.check(&mut violations);
     found.count(report);
     report.asked_again = asked.repeated;
+    report.unanswered = asked.unanswered;
     report.executions = executions.values().map(|count| *count as usize).sum();
     report.repeated = repeated;
     report.violations = violations.0;
@@ -105,6 +107,7 @@ pub async fn check_run(
     for ix in run.ir.indices() {
         node_ends_once(&run, ix, &events, violations);
         nothing_skipped(&run, ix, executions, violations);
+        budget_was_kept(&run, ix, violations);
     }
     for (i, event) in events.iter().enumerate() {
         if let EventKind::NodeStarted { node, .. } = &event.kind {
@@ -155,6 +158,19 @@ fn nothing_skipped(run: &Run, ix: NodeIx, executions: &Executions, violations: &
     }
     let ran = executions.get(&format!("{}/{}", run.id, spec.id)).copied().unwrap_or(0);
     violations.unless(ran > 0, || format!("I12 {}/{} succeeded without being executed", run.id, spec.id));
+}
+
+/// An expression that would take all memory fails its node, and nothing else: no process dies of it.
+fn budget_was_kept(run: &Run, ix: NodeIx, violations: &mut Violations) {
+    let (id, node) = (&run.ir.node(ix).id, run.node(ix));
+    if !id.starts_with(graphs::GREEDY) {
+        return;
+    }
+    violations.unless(node.state != NodeState::Succeeded, || format!("{}/{id} exceeded no budget", run.id));
+    let code = node.error.as_ref().map(|error| &*error.code);
+    violations.unless(node.state != NodeState::Failed || code == Some("expression_budget"), || {
+        format!("{}/{id} failed with {code:?} instead of its budget", run.id)
+    });
 }
 
 /// I8: a patch that was answered with success is in the graph, once and whole.

@@ -27,6 +27,8 @@ const LEASE: &str = "2s";
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long a process may take to refuse a Redis that belongs to another archive.
 const REFUSED_WITHIN: Duration = Duration::from_secs(20);
+/// How long an entry of the outbox that makes no sense may lie there once the stores answer again.
+const BURIED_WITHIN: Duration = Duration::from_secs(30);
 
 /// How many of the runs that stand still are shown, and how much of each of their events.
 const EXAMINED_MAX: usize = 3;
@@ -191,6 +193,30 @@ impl Deployment {
             self.violations.push(format!("a process with a second archive ended with {ended}: {said}"));
         }
         Ok(refused)
+    }
+
+    /// An entry that makes no sense must become a dead letter, and hold up no other. How many dead letters there are more.
+    pub(crate) async fn spoil_outbox(&mut self) -> anyhow::Result<u64> {
+        let before = self.spoiled_entries()?;
+        self.redis.operate("XADD wf.outbox * hello world").await?;
+        let by = Instant::now() + BURIED_WITHIN;
+        loop {
+            let buried = self.spoiled_entries()? - before;
+            if buried > 0 {
+                return Ok(buried);
+            }
+            if Instant::now() > by {
+                self.violations.push("an entry that makes no sense did not become a dead letter".to_owned());
+                return Ok(0);
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn spoiled_entries(&self) -> anyhow::Result<u64> {
+        let count = "SELECT count(*) FROM switchyard.dead_letters WHERE kind = 'outbox_entry'";
+        let counted = self.postgres.psql("postgres", &[count]).map_err(anyhow::Error::msg)?;
+        Ok(counted.trim().parse()?)
     }
 
     /// One that was flushed is told its archive again by the processes that run.

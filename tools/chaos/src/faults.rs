@@ -13,8 +13,10 @@ use crate::proxy::Behaviour;
 
 /// Longer than the claims of workers last: who is paused for so long comes back as a zombie.
 const BEYOND_THE_LEASE: Duration = Duration::from_secs(4);
-/// Longer than an answer of Redis is waited for.
+/// Longer than an answer of Redis or Postgres is waited for.
 const BEYOND_THE_TIME_OUT: Duration = Duration::from_millis(5_500);
+/// Longer than a server may look for an outcome before it says that it is unknown.
+const BEYOND_EVERY_REQUEST: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
@@ -34,16 +36,18 @@ enum Fault {
     MuteRedis,
     RestartPostgres,
     PausePostgres,
+    MutePostgres,
     KillPostgresConnections,
     NoPostgresConnections,
     SlowPostgres,
     CutPostgres,
     LosePostgresAnswers,
     SecondArchive,
+    SpoilOutbox,
 }
 
 /// Drawn from with these weights: what happens often in the world happens often here.
-const FAULTS: [(Fault, u32); 22] = [
+const FAULTS: [(Fault, u32); 24] = [
     (Fault::KillWorker, 5),
     (Fault::KillApi, 3),
     (Fault::PauseWorker, 3),
@@ -60,12 +64,14 @@ const FAULTS: [(Fault, u32); 22] = [
     (Fault::MuteRedis, 1),
     (Fault::RestartPostgres, 2),
     (Fault::PausePostgres, 2),
+    (Fault::MutePostgres, 1),
     (Fault::KillPostgresConnections, 3),
     (Fault::NoPostgresConnections, 2),
     (Fault::SlowPostgres, 3),
     (Fault::CutPostgres, 3),
     (Fault::LosePostgresAnswers, 4),
     (Fault::SecondArchive, 1),
+    (Fault::SpoilOutbox, 2),
 ];
 
 /// How much later requests reach Postgres while it is slow.
@@ -105,12 +111,14 @@ impl Fault {
             Self::MuteRedis => "Redis mute beyond the time-out",
             Self::RestartPostgres => "Postgres restarted",
             Self::PausePostgres => "Postgres paused",
+            Self::MutePostgres => "Postgres mute beyond the time-out",
             Self::KillPostgresConnections => "connections killed by Postgres",
             Self::NoPostgresConnections => "Postgres out of connections",
             Self::SlowPostgres => "slow commits",
             Self::CutPostgres => "connections to Postgres cut",
             Self::LosePostgresAnswers => "answers of Postgres lost",
             Self::SecondArchive => "second archive on the same Redis",
+            Self::SpoilOutbox => "entry of the outbox that makes no sense",
         }
     }
 
@@ -121,11 +129,13 @@ impl Fault {
             Self::FillRedis => "commands refused",
             Self::KillRedisConnections | Self::CutRedis => "connections",
             Self::KillPostgresConnections | Self::CutPostgres => "connections",
-            Self::LoseRedisAnswers | Self::MuteRedis | Self::LosePostgresAnswers => "answers lost",
+            Self::LoseRedisAnswers | Self::MuteRedis => "answers lost",
+            Self::LosePostgresAnswers | Self::MutePostgres => "answers lost",
             Self::PausePostgres => "processes stopped",
             Self::NoPostgresConnections => "connections refused",
             Self::SlowPostgres => "requests late",
             Self::SecondArchive => "processes refused",
+            Self::SpoilOutbox => "dead letters",
             _ => return None,
         })
     }
@@ -215,12 +225,14 @@ async fn begin(fault: Fault, deployment: &mut Deployment, random: &mut StdRng) -
         Fault::MuteRedis => deployment.to_redis().behave(Behaviour::Mute),
         Fault::RestartPostgres => deployment.stop_postgres(),
         Fault::PausePostgres => return Ok(deployment.pause_postgres()),
+        Fault::MutePostgres => deployment.to_postgres().behave(Behaviour::Mute),
         Fault::KillPostgresConnections => return deployment.kill_postgres_connections(),
         Fault::NoPostgresConnections => deployment.allow_no_postgres_connections()?,
         Fault::SlowPostgres => deployment.to_postgres().behave(Behaviour::Slow(COMMIT_DELAY)),
         Fault::CutPostgres => return Ok(deployment.to_postgres().cut()),
         Fault::LosePostgresAnswers => deployment.to_postgres().behave(Behaviour::AnswersLost),
         Fault::SecondArchive => return deployment.start_second_archive().await.map(u64::from),
+        Fault::SpoilOutbox => return deployment.spoil_outbox().await,
     }
     Ok(0)
 }
@@ -228,8 +240,10 @@ async fn begin(fault: Fault, deployment: &mut Deployment, random: &mut StdRng) -
 fn how_long(fault: Fault, random: &mut StdRng, longest: Duration) -> Duration {
     match fault {
         Fault::PauseWorker => BEYOND_THE_LEASE,
-        Fault::MuteRedis => BEYOND_THE_TIME_OUT,
-        Fault::FlushRedis | Fault::CutRedis | Fault::CutPostgres | Fault::SecondArchive => Duration::ZERO,
+        Fault::MutePostgres if longest > BEYOND_THE_TIME_OUT / 4 => BEYOND_EVERY_REQUEST,
+        Fault::MuteRedis | Fault::MutePostgres => BEYOND_THE_TIME_OUT,
+        Fault::FlushRedis | Fault::CutRedis | Fault::CutPostgres => Duration::ZERO,
+        Fault::SecondArchive | Fault::SpoilOutbox => Duration::ZERO,
         _ => random.random_range(Duration::ZERO..longest),
     }
 }
@@ -238,7 +252,9 @@ fn how_long(fault: Fault, random: &mut StdRng, longest: Duration) -> Duration {
 async fn disturbed(fault: Fault, deployment: &mut Deployment) -> anyhow::Result<Option<u64>> {
     Ok(Some(match fault {
         Fault::LoseRedisAnswers | Fault::MuteRedis => deployment.to_redis().disturbed(),
-        Fault::LosePostgresAnswers | Fault::SlowPostgres => deployment.to_postgres().disturbed(),
+        Fault::LosePostgresAnswers | Fault::MutePostgres | Fault::SlowPostgres => {
+            deployment.to_postgres().disturbed()
+        }
         Fault::NoPostgresConnections => deployment.to_postgres().connections(),
         Fault::FillRedis => deployment.redis().refused_for_memory().await?,
         Fault::PromoteStaleReplica => deployment.redis().written().await?,

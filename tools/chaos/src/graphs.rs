@@ -7,6 +7,11 @@ use serde_json::{Map, Value, json};
 
 const NODES_MAX: usize = 9;
 
+/// How the ids of nodes begin whose expression exceeds its budget.
+pub(crate) const GREEDY: &str = "greedy";
+/// Items of a list that is longer than a batch of children.
+const CROWD: u32 = 300;
+
 /// A definition whose `http` nodes call `effects`.
 pub(crate) fn workflow(random: &mut StdRng, effects: &str) -> Value {
     let count = random.random_range(2..=NODES_MAX);
@@ -18,6 +23,12 @@ pub(crate) fn workflow(random: &mut StdRng, effects: &str) -> Value {
             node["needs"] = json!(needs);
         }
         nodes.insert(name(i), node);
+    }
+    if random.random_bool(0.05) {
+        nodes.insert(format!("{GREEDY}-1"), greedy());
+    }
+    if random.random_bool(0.01) {
+        nodes.insert("crowd".to_owned(), crowd());
     }
     let mut definition = json!({ "name": "chaos", "nodes": nodes });
     if random.random_bool(0.2) {
@@ -80,6 +91,17 @@ fn nap(random: &mut StdRng, _: &str) -> Value {
 
 fn compute(random: &mut StdRng, _: &str) -> Value {
     json!({ "type": "transform", "value": random.random_range(0..1_000) })
+}
+
+/// Text that grows eightfold again and again, until its budget of bytes refuses the next time.
+fn greedy() -> Value {
+    let grown = (0..12).fold("'a'".to_owned(), |text, _| format!("{text}.replace('a', 'aaaaaaaa')"));
+    json!({ "type": "transform", "value": format!("${{{{ {grown} }}}}"), "on_error": "continue" })
+}
+
+fn crowd() -> Value {
+    let items: Vec<u32> = (0..CROWD).collect();
+    json!({ "type": "map", "items": items, "nodes": { "one": { "type": "transform", "value": 1 } } })
 }
 
 /// Approvals have a time-out with a default decision: none holds a run for good.

@@ -43,6 +43,8 @@ pub(crate) struct Asked {
     pub(crate) repeated: usize,
     /// What no server should ever say.
     pub(crate) wrong: Vec<String>,
+    /// Requests that no server answered within [`REQUEST_TIME_MAX`]; each server was there, or the connection had broken.
+    pub(crate) unanswered: usize,
 }
 
 impl Asked {
@@ -52,6 +54,7 @@ impl Asked {
         self.patches.extend(other.patches);
         self.wrong.extend(other.wrong);
         self.repeated += other.repeated;
+        self.unanswered += other.unanswered;
         self
     }
 }
@@ -141,7 +144,7 @@ impl User {
     async fn act(&mut self) -> Option<()> {
         match self.random.random_range(0..20) {
             0 | 1 => self.patch().await,
-            2 => self.of_recent(Kind::Cancel, "cancel").await,
+            2 => self.cancel().await,
             3 | 4 => self.of_recent(Kind::Pause, "pause").await,
             5 | 6 => self.resume_any().await,
             7 => self.retry_any().await,
@@ -181,6 +184,14 @@ impl User {
     fn recent(&mut self) -> Option<RunId> {
         let back = self.random.random_range(1..=4).min(self.runs.len());
         (back > 0).then(|| self.runs[self.runs.len() - back])
+    }
+
+    /// Half of them do not wait for the workers of the run.
+    async fn cancel(&mut self) -> Option<()> {
+        let (run, mark) = (self.recent()?, self.mark());
+        let body = json!({ "by": mark, "now": self.random.random_bool(0.5) });
+        self.decision(run, Kind::Cancel, mark, &format!("/v1/runs/{run}/cancel"), &body).await;
+        Some(())
     }
 
     async fn of_recent(&mut self, kind: Kind, verb: &str) -> Option<()> {
@@ -303,8 +314,12 @@ impl User {
         if let Some(operation) = operation {
             request = request.header("Idempotency-Key", operation);
         }
-        let Ok(response) = request.send().await else {
-            return Heard { answer: Answer::Unknown, body: Value::Null };
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => {
+                self.asked.unanswered += usize::from(error.is_timeout());
+                return Heard { answer: Answer::Unknown, body: Value::Null };
+            }
         };
         let status = response.status();
         let body: Value = response.json().await.unwrap_or_default();

@@ -37,6 +37,8 @@ pub struct Report {
     pub decisions: BTreeMap<String, Answers>,
     /// Acknowledged requests that were sent once more.
     pub asked_again: usize,
+    /// Requests that were not answered in the time in which a server says that an outcome is unknown.
+    pub unanswered: usize,
     /// Calls of the world outside, and how many of them a fault repeated.
     pub executions: usize,
     pub repeated: usize,
@@ -56,6 +58,7 @@ impl fmt::Display for Report {
             writeln!(f, "{kind}: {answers}")?;
         }
         writeln!(f, "{} acknowledged requests were sent once more", self.asked_again)?;
+        writeln!(f, "{} requests were not answered in time", self.unanswered)?;
         for (fault, made) in &self.faults {
             write!(f, "{} × {fault}", made.times)?;
             match made.unit {

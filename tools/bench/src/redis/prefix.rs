@@ -15,6 +15,7 @@ use switchyard_runtime::kinds::NodeSettings;
 use switchyard_runtime::{Handlers, WorkerSettings};
 use switchyard_store_redis::{CleanupPolicy, MonitorSettings, RedisSettings};
 
+use super::Commits;
 use crate::Args;
 use crate::store::folder;
 
@@ -106,6 +107,20 @@ impl RedisPrefix {
             notice: Notice::default(),
         };
         Distributed::open(options).await.context("the store could not be opened")
+    }
+
+    /// Plain commits beside the archive, if that is a Postgres.
+    pub(crate) async fn commits(&self) -> anyhow::Result<Option<Commits>> {
+        match &self.archive {
+            Kept::Schema(target) => {
+                let mut commits = Commits::at(target).await?;
+                // The first one connects, prepares, and inserts what the others renew.
+                commits.make_one().await?;
+                commits.times.clear();
+                Ok(Some(commits))
+            }
+            Kept::Folder(_) => Ok(None),
+        }
     }
 
     /// Where `switchyard worker` finds it, if processes can share it.

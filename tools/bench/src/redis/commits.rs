@@ -1,0 +1,27 @@
+//! Plain commits in the archive's Postgres, made between the decisions that they are compared with.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use switchyard_archive_postgres::{PostgresCas, Target};
+use switchyard_store::Cas;
+
+/// One row is inserted and committed each time, on a connection that is kept.
+pub(crate) struct Commits {
+    table: PostgresCas,
+    pub(crate) times: Vec<Duration>,
+}
+
+impl Commits {
+    pub(crate) async fn at(target: &Target) -> anyhow::Result<Self> {
+        Ok(Self { table: PostgresCas::open(target.clone()).await?, times: Vec::new() })
+    }
+
+    /// A payload that is there is renewed: one statement, one commit.
+    pub(crate) async fn make_one(&mut self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        self.table.put(Bytes::from_static(b"commit")).await?;
+        self.times.push(begun.elapsed());
+        Ok(())
+    }
+}
