@@ -6,6 +6,7 @@
 //! This crate never does I/O, and never decides anything.
 
 mod approval;
+mod bulk;
 mod event;
 mod key;
 mod plain;
@@ -16,18 +17,23 @@ mod schedule;
 mod task;
 
 pub use approval::Approval;
+pub use bulk::{BulkPreview, BulkResultPage, BulkView};
 pub use event::Event;
 pub use key::{ApiKeyView, DrawnKey, KeyText};
 pub use plain::{payload_reference, plain};
 pub use problem::{Problem, ProblemPlace};
 pub use queue::{DeadLetterView, Delivery, QueueView, QueuesView, Redriven};
 pub use run::{
-    Forked, MissingPayload, NodeView, NodesInOrder, PatchReport, PatchView, RunAt, RunPage, RunView, Wait,
+    ChildView, Forked, MissingPayload, NodeView, NodesInOrder, PatchReport, PatchView, RunAt, RunCountView,
+    RunPage, RunView, Wait,
 };
 pub use schedule::{Backfilled, ScheduleView, TickRun};
 pub use task::{Beat, HeldTask};
 
-pub use switchyard_store::{ApprovalStatus, DeadKind, DeadLetter, RunRecord, WorkflowRecord};
+pub use switchyard_store::{
+    ApprovalStatus, BulkAction, BulkResult, DeadKind, DeadLetter, DeadLetterGroup, RunRecord, Tombstone,
+    WorkflowRecord,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -8,8 +8,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use switchyard_core::error::RunError;
 use switchyard_core::run::{NodeState, RunStatus};
-use switchyard_core::{Hash, NodeError, PatchId, RunId, Timestamp, time};
-use switchyard_store::RunRecord;
+use switchyard_core::{Hash, Labels, NodeError, PatchId, RunId, Timestamp, time};
+use switchyard_store::{RunCount, RunRecord};
 
 /// A run with its nodes, its input and its output.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,6 +27,14 @@ pub struct RunView {
     #[serde(with = "time::rfc3339::option")]
     pub ended_at: Option<Timestamp>,
     pub parent: Option<RunId>,
+    /// The node of its parent that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_node: Option<Arc<str>>,
+    /// The schedule that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     pub forked_from: Option<RunId>,
     pub input: Box<RawValue>,
     pub output: Box<RawValue>,
@@ -100,6 +108,16 @@ pub struct NodeView {
     /// The same for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Wait>,
+    /// The runs that it has started, oldest first: the first 200 of the run. `parent=` finds all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<ChildView>,
+}
+
+/// A run that a node started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildView {
+    pub run_id: RunId,
+    pub status: RunStatus,
 }
 
 /// What a node waits for.
@@ -159,10 +177,27 @@ pub struct Forked {
     pub diff: Vec<String>,
 }
 
-/// Newest first.
+/// How many runs a filter finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunCountView {
+    pub runs: u64,
+    /// There are more: counting stopped.
+    pub more: bool,
+}
+
+impl From<RunCount> for RunCountView {
+    fn from(RunCount { runs, more }: RunCount) -> Self {
+        Self { runs, more }
+    }
+}
+
+/// A page of runs, in the order that was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunPage {
     pub runs: Vec<RunRecord>,
     /// The cursor of the next page.
     pub next: Option<RunId>,
+    /// Of all pages, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<RunCountView>,
 }

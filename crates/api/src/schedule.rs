@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchyard_base::HumanDuration;
 use switchyard_core::schedule::{CatchUp, Overlap};
-use switchyard_core::{RunId, Timestamp, time};
+use switchyard_core::{Labels, RunId, Timestamp, time};
 use switchyard_store::ScheduleRecord;
 
 /// A schedule as its author would write it, and where it stands.
@@ -26,6 +26,9 @@ pub struct ScheduleView {
     pub overlap: Overlap,
     pub catch_up: CatchUp,
     pub paused: bool,
+    /// Of its runs.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     #[serde(with = "time::rfc3339::option")]
     pub next_at: Option<Timestamp>,
     pub last_run: Option<RunId>,
@@ -57,6 +60,7 @@ impl ScheduleView {
             overlap: schedule.overlap,
             catch_up: schedule.catch_up,
             paused: schedule.paused,
+            labels: schedule.labels,
             next_at,
             last_run,
             upcoming: None,

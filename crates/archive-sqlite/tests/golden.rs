@@ -7,11 +7,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use switchyard_conformance::archive::fixtures::{
-    every_kind, every_operation, every_wait, later_acceptances, later_closings,
+    every_kind, every_operation, every_wait, labelled, later_acceptances, later_closings, named_child_end,
 };
 use switchyard_core::run::EventKind;
 
-const NEWEST: &str = "events.0005.jsonl";
+const NEWEST: &str = "events.0006.jsonl";
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -19,7 +19,12 @@ fn folder() -> PathBuf {
 
 fn today() -> Vec<EventKind> {
     let kinds = every_kind().into_iter().chain(every_wait()).chain(later_acceptances());
-    kinds.chain(every_operation()).chain(later_closings()).collect()
+    kinds
+        .chain(every_operation())
+        .chain(later_closings())
+        .chain(labelled())
+        .chain([named_child_end()])
+        .collect()
 }
 
 #[test]

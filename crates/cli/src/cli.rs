@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    api, approvals, bench, checkpoints, completions, config, consumers, doctor, inspect, keys, migrate,
+    api, approvals, bench, bulk, checkpoints, completions, config, consumers, doctor, inspect, keys, migrate,
     patch, queues, redis, run, runs, schedules, schema, up, validate, worker, workflows,
 };
 use crate::flags::GlobalArgs;
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Schema(schema::Args),
     #[command(subcommand)]
     Runs(runs::Command),
+    #[command(subcommand)]
+    Bulk(bulk::Command),
     #[command(subcommand)]
     Approvals(approvals::Command),
     #[command(subcommand)]

@@ -3,6 +3,7 @@
 pub(crate) mod api;
 pub(crate) mod approvals;
 pub(crate) mod bench;
+pub(crate) mod bulk;
 pub(crate) mod checkpoints;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -42,6 +43,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Validate(args) => validate::execute(&args),
         Command::Schema(args) => schema::execute(&args),
         Command::Runs(command) => runs::execute(command, settings).await,
+        Command::Bulk(command) => bulk::execute(command, settings).await,
         Command::Approvals(command) => approvals::execute(command, settings).await,
         Command::Patch(command) => patch::execute(command, settings).await,
         Command::Workflows(command) => workflows::execute(command, settings).await,

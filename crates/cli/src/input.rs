@@ -125,3 +125,13 @@ fn shown(file: &str) -> String {
 fn text(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
+
+/// `KEY=VALUE`; what a label may be is checked where runs are accepted.
+pub(crate) fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+pub(crate) fn labels(given: &[(String, String)]) -> switchyard_core::Labels {
+    given.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
+}

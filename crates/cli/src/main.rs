@@ -14,6 +14,7 @@ mod commands;
 mod drive;
 mod errors;
 mod escape;
+mod filter;
 mod flags;
 mod input;
 mod logging;

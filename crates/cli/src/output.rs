@@ -129,3 +129,9 @@ pub(crate) fn took(length: std::time::Duration) -> String {
         }
     }
 }
+
+/// `env=prod team=search`
+pub(crate) fn labels(labels: &switchyard_core::Labels) -> String {
+    let pairs: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    pairs.join(" ")
+}

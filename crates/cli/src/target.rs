@@ -11,13 +11,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use switchyard_api::{
-    ApiKeyView, Approval, Backfilled, DeadLetterView, Event, Forked, KeyText, PatchReport, PatchView,
-    QueuesView, Redriven, RunAt, RunPage, RunView, ScheduleView, WorkflowRecord,
+    ApiKeyView, Approval, Backfilled, BulkAction, BulkPreview, BulkResult, BulkView, DeadLetterGroup,
+    DeadLetterView, Event, Forked, KeyText, PatchReport, PatchView, QueuesView, Redriven, RunAt,
+    RunCountView, RunPage, RunView, ScheduleView, Tombstone, WorkflowRecord,
 };
 use switchyard_base::PatchOp;
 use switchyard_core::run::{Concurrency, Decision};
 use switchyard_core::schedule::{CatchUp, Overlap};
-use switchyard_core::{ApprovalId, OperationId, PatchId, RunId, Timestamp};
+use switchyard_core::{ApprovalId, Labels, OperationId, PatchId, RunId, Timestamp};
 use switchyard_lang::Program;
 use switchyard_runtime::PurgeRequest;
 use switchyard_store::RunFilter;
@@ -32,6 +33,8 @@ pub(crate) use folder::{create_key, revoke_key};
 #[async_trait]
 pub(crate) trait Target: Send + Sync {
     async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Failure>;
+    /// How many runs a filter finds; up to 1,000 unless the count is to be exact.
+    async fn count_runs(&self, filter: &RunFilter, exact: bool) -> Result<RunCountView, Failure>;
     /// A run as it is, or as it was right after one of its events.
     async fn run(&self, run: RunId, at: Option<u64>) -> Result<RunView, Failure>;
     /// Runs that have not ended and that no other run waits for, oldest first.
@@ -53,6 +56,8 @@ pub(crate) trait Target: Send + Sync {
     async fn queues(&self) -> Result<QueuesView, Failure>;
     /// Newest first.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure>;
+    /// By kind, node and reason, the largest groups first.
+    async fn dead_letter_groups(&self, limit: usize) -> Result<Vec<DeadLetterGroup>, Failure>;
     /// With every delivery that led to it.
     async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure>;
 
@@ -63,6 +68,19 @@ pub(crate) trait Target: Send + Sync {
     async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Failure>;
     async fn retry(&self, run: RunId) -> Result<RunAt, Failure>;
     async fn fork(&self, fork: Fork) -> Result<Forked, Failure>;
+    /// Deletes a run that has ended, with the runs that it started.
+    async fn delete_run(&self, run: RunId, reason: &str) -> Result<Tombstone, Failure>;
+    /// The latest deletions first.
+    async fn tombstones(&self, limit: usize) -> Result<Vec<Tombstone>, Failure>;
+    /// How many runs a bulk job would work on.
+    async fn preview_bulk(&self, action: &BulkAction, filter: &RunFilter) -> Result<BulkPreview, Failure>;
+    /// Starts a bulk job. In a folder, works it off.
+    async fn start_bulk(&self, action: &BulkAction, filter: &RunFilter) -> Result<BulkView, Failure>;
+    async fn bulk_jobs(&self, limit: usize) -> Result<Vec<BulkView>, Failure>;
+    async fn bulk_job(&self, id: &str) -> Result<BulkView, Failure>;
+    /// What it came to, run by run.
+    async fn bulk_results(&self, id: &str, limit: usize) -> Result<Vec<BulkResult>, Failure>;
+    async fn stop_bulk(&self, id: &str) -> Result<BulkView, Failure>;
     async fn decide(
         &self,
         approval: &ApprovalId,
@@ -142,6 +160,7 @@ pub(crate) struct Wanted {
     pub(crate) concurrency: Option<Concurrency>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) parallelism: Option<NonZeroU32>,
+    pub(crate) labels: Labels,
 }
 
 #[derive(Clone, Debug)]
@@ -186,4 +205,5 @@ pub(crate) struct NewSchedule {
     pub(crate) jitter: Duration,
     pub(crate) overlap: Overlap,
     pub(crate) catch_up: CatchUp,
+    pub(crate) labels: Labels,
 }

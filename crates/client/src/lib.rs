@@ -28,6 +28,7 @@
 #![warn(missing_docs)]
 
 mod approvals;
+mod bulk;
 mod control;
 mod error;
 mod events;
@@ -49,7 +50,7 @@ pub use events::Events;
 pub use keys::NewKey;
 pub use patches::Patch;
 pub use request::{Client, ClientBuilder};
-pub use runs::{EventPage, RunsQuery, Submission};
+pub use runs::{Count, EventPage, RunsQuery, Submission};
 pub use schedules::NewSchedule;
 pub use tasks::{ClaimTasks, TaskFailure};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchyard_api::{DeadLetterView, QueuesView, Redriven};
+use switchyard_api::{DeadLetterGroup, DeadLetterView, QueuesView, Redriven};
 use switchyard_base::HumanDuration;
 
 use crate::request::list;
@@ -26,6 +26,13 @@ impl Client {
     pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Error> {
         let answer: Value = self.get(&["v1", "dead-letters"], &[("limit", limit.to_string())]).await?;
         list(answer, "dead_letters").map_err(|error| self.strange(error.to_string()))
+    }
+
+    /// Dead letters by kind, node and reason, the largest groups first.
+    pub async fn dead_letter_groups(&self, limit: usize) -> Result<Vec<DeadLetterGroup>, Error> {
+        let answer: Value =
+            self.get(&["v1", "dead-letters", "groups"], &[("limit", limit.to_string())]).await?;
+        list(answer, "groups").map_err(|error| self.strange(error.to_string()))
     }
 
     /// A dead letter with every delivery that led to it.

@@ -63,6 +63,13 @@ impl Submission {
         self.with("deadline", HumanDuration(after).to_string())
     }
 
+    /// A word to find the run by; a run has at most 16 of them.
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        let labels = self.body.entry("labels").or_insert_with(|| json!({}));
+        labels[key] = value.into();
+        self
+    }
+
     /// At most so many nodes of the run are queued or executed at once.
     pub fn parallelism(self, nodes: NonZeroU32) -> Self {
         self.with("parallelism", nodes.get())
@@ -72,6 +79,8 @@ impl Submission {
 /// Which runs to list.
 #[derive(Clone, Debug, Default)]
 pub struct RunsQuery {
+    /// Conditions in the text form of a filter: `status=failed,cancelled label=team=search created_after=24h`.
+    pub filter: Option<String>,
     /// Only runs with this status.
     pub status: Option<RunStatus>,
     /// Only runs of this workflow.
@@ -82,6 +91,26 @@ pub struct RunsQuery {
     pub cursor: Option<RunId>,
     /// At most 200; 50 unless said.
     pub limit: Option<usize>,
+    /// Also how many runs there are on all pages.
+    pub count: Option<Count>,
+}
+
+/// How far runs are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// Up to 1,000.
+    Bounded,
+    /// All of them, however long that takes.
+    Exact,
+}
+
+impl Count {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Bounded => "true",
+            Self::Exact => "exact",
+        }
+    }
 }
 
 /// Some events of a run.
@@ -120,6 +149,8 @@ impl Client {
     /// Runs, newest first, a page at a time.
     pub async fn runs(&self, query: &RunsQuery) -> Result<RunPage, Error> {
         let mut params = vec![("include_children", query.include_children.to_string())];
+        params.extend(query.filter.clone().filter(|text| !text.is_empty()).map(|text| ("filter", text)));
+        params.extend(query.count.map(|count| ("count", count.as_str().to_owned())));
         params.extend(query.status.map(|status| ("status", status.to_string())));
         params.extend(query.workflow.clone().map(|name| ("workflow", name)));
         params.extend(query.cursor.map(|run| ("cursor", run.to_string())));

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use switchyard_api::{Backfilled, ScheduleView};
 use switchyard_base::HumanDuration;
-use switchyard_core::Timestamp;
 use switchyard_core::schedule::{CatchUp, Overlap};
+use switchyard_core::{Labels, Timestamp};
 
 use crate::request::list;
 use crate::{Client, Error};
@@ -36,6 +36,8 @@ pub struct NewSchedule {
     pub catch_up: CatchUp,
     /// Start nothing until it is resumed.
     pub paused: bool,
+    /// Of its runs.
+    pub labels: Labels,
 }
 
 fn lasting<S: Serializer>(length: &Duration, s: S) -> Result<S::Ok, S::Error> {

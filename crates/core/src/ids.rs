@@ -31,6 +31,11 @@ impl RunId {
         self.0 as u16
     }
 
+    /// The id right behind it in the order: no id lies between them.
+    pub fn successor(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
     /// When the id was drawn.
     pub fn at(self) -> Timestamp {
         Timestamp::from_millis((self.0 >> 80) as i64)

@@ -6,6 +6,7 @@
 //! - [`ir`]: the compiled form of a workflow
 //! - [`run`]: one run: events, the transition table, commands
 //! - [`in_flight`]: many runs with their queues, timers, leases and concurrency keys
+//! - [`labels`]: words to find a run by
 //! - [`retry`]: when to try again
 //! - [`schedule`]: when to start by itself
 //! - [`trace`]: where a run belongs in a distributed trace
@@ -14,6 +15,7 @@ pub mod error;
 pub mod ids;
 pub mod in_flight;
 pub mod ir;
+pub mod labels;
 pub mod payload;
 pub mod retry;
 pub mod run;
@@ -23,6 +25,7 @@ pub mod trace;
 
 pub use error::NodeError;
 pub use ids::{ApprovalId, Hash, OperationId, PatchId, RunId};
+pub use labels::Labels;
 pub use payload::{CasRef, Payload};
 pub use time::Timestamp;
 pub use trace::{SpanId, TraceId, TraceLink};

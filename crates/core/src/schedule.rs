@@ -10,7 +10,7 @@ use cronexpr::{Crontab, MakeTimestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Hash;
-use crate::{Payload, Timestamp};
+use crate::{Labels, Payload, Timestamp};
 
 /// A tick that is started later than this has been missed.
 pub const LATE_AFTER: Duration = Duration::from_secs(60);
@@ -43,6 +43,9 @@ pub struct Schedule {
     pub catch_up: CatchUp,
     #[serde(default)]
     pub paused: bool,
+    /// Of the runs that it starts.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
 }
 
 /// What happens at a tick while the run of an earlier one is still under way.

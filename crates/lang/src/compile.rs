@@ -105,13 +105,19 @@ fn compile(definition: Definition, at: &At<'_>, depth: usize, problems: &mut Pro
         let at = at.key("concurrency");
         (kinds::text_template(&spec.key, vars::SUBMISSION, &at.key("key"), problems), spec.limit)
     });
+    let labels = definition.labels.iter().map(|(key, value)| {
+        let at = at.key("labels");
+        (key.as_str().into(), kinds::text_template(value, vars::SUBMISSION, &at.key(key), problems))
+    });
+    let labels = labels.collect();
     if problems.count() > before {
         return None;
     }
     let canonical: Arc<str> = canonical(&definition).into();
     let hash = Hash::of(canonical.as_bytes());
     let ir = Arc::new(Ir { hash, ..ir });
-    Some(Program { ir, nodes: nodes?, definition: Arc::new(definition), canonical, hash, input, concurrency })
+    let (nodes, definition) = (nodes?, Arc::new(definition));
+    Some(Program { ir, nodes, definition, canonical, hash, input, concurrency, labels })
 }
 
 /// The text that stands for a definition. A definition has string keys and finite numbers, so it always serialises.
@@ -194,6 +200,7 @@ impl Building<'_> {
             output: None,
             parallelism: definition.parallelism.map(Into::into),
             deadline: definition.deadline.map(|deadline| deadline.0),
+            inherit_labels: definition.inherit_labels,
         };
         for (id, node) in &definition.nodes {
             let at = at.key("nodes");

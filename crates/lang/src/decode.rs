@@ -5,6 +5,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use switchyard_base::{Diagnostic, Diagnostics};
+use switchyard_core::labels::{LABELS_MAX, check_label_key};
 
 use crate::problem::{At, Problems};
 use crate::source::{Data, Tree};
@@ -70,6 +71,8 @@ pub(crate) fn definition(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> O
         deadline: fields.optional("deadline", duration),
         parallelism: fields.optional("parallelism", positive),
         concurrency: fields.optional("concurrency", concurrency),
+        labels: fields.optional("labels", labels).unwrap_or_default(),
+        inherit_labels: fields.optional("inherit_labels", boolean).unwrap_or_default(),
         name: name.unwrap_or_default(),
         nodes: nodes.unwrap_or_default(),
     };
@@ -94,6 +97,34 @@ fn concurrency(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<Conc
     let limit = fields.required("limit", positive);
     fields.close();
     Some(ConcurrencySpec { key: key?, limit: limit? })
+}
+
+fn labels(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<IndexMap<String, String>> {
+    let entries = map(tree, at, problems)?;
+    if entries.len() > LABELS_MAX {
+        let message = format!("{} labels; a run may have {LABELS_MAX}", entries.len());
+        problems.add(at, message, None);
+    }
+    let mut labels = IndexMap::with_capacity(entries.len());
+    for (key, tree) in entries {
+        let at = at.key(&key.text);
+        if let Err(bad) = check_label_key(&key.text) {
+            problems.add(&at, bad.to_string(), None);
+        }
+        if let Some(value) = label(tree, &at, problems) {
+            labels.insert(key.text.clone(), value);
+        }
+    }
+    Some(labels)
+}
+
+/// A number or a boolean need not be quoted.
+fn label(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<String> {
+    match &tree.data {
+        Data::Number(value) => Some(value.to_string()),
+        Data::Bool(value) => Some(value.to_string()),
+        _ => string(tree, at, problems),
+    }
 }
 
 fn node(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<NodeSpec> {

@@ -55,7 +55,7 @@ pub mod vars {
     pub const LOOP_INPUT: Vars = &["input", "nodes", "run", "last", "iteration"];
     /// In the `until` of a `loop`, after each iteration.
     pub const LOOP_UNTIL: Vars = &["input", "nodes", "run", "output", "iteration"];
-    /// In the concurrency key of a run that has not started.
+    /// In the concurrency key and the labels of a run that has not started.
     pub const SUBMISSION: Vars = &["input"];
 }
 

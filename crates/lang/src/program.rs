@@ -27,6 +27,7 @@ pub struct Program {
     pub hash: Hash,
     pub(crate) input: Option<InputSchema>,
     pub(crate) concurrency: Option<(Template, NonZeroU32)>,
+    pub(crate) labels: Vec<(Arc<str>, Template)>,
 }
 
 /// What a node does, and the policies that are the worker's business. Retries, joins and errors are in the IR.
@@ -164,6 +165,11 @@ impl Program {
             Some(schema) => schema.prepare(input, budget),
             None => Ok(input),
         }
+    }
+
+    /// The labels of its runs; the templates see `input` alone.
+    pub fn labels(&self) -> &[(Arc<str>, Template)] {
+        &self.labels
     }
 
     /// The key, which sees `input` alone, and cap of its runs, if the workflow limits its concurrency.

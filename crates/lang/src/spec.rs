@@ -43,6 +43,13 @@ pub struct Definition {
     /// How many runs with the same key may be active at once; the others wait their turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<ConcurrencySpec>,
+    /// Words to find runs by, at most 16: `team: search`. A value is a template over `input`. Labels that are given at
+    /// submission win over these.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub labels: IndexMap<String, String>,
+    /// Runs that a run of this workflow starts have its labels, too.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inherit_labels: bool,
 }
 
 /// A key and a cap for the runs that share it.

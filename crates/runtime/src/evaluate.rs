@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use switchyard_base::Diagnostics;
+use switchyard_core::Labels;
+use switchyard_core::labels::check_labels;
 use switchyard_lang::limits::EVALUATION_TIME_MAX;
 use switchyard_lang::{Budget, Expr, ExprError, Program, Scope, Template};
 use tokio::sync::Semaphore;
@@ -37,6 +39,22 @@ pub(crate) async fn render(template: &Template, scope: &Scope) -> Result<Value, 
 
 pub(crate) async fn render_text(template: &Template, scope: &Scope) -> Result<String, ExprError> {
     evaluate(template, scope, Template::render_text).await
+}
+
+/// The labels that a workflow gives a run with this input, or a sentence about the one that cannot be.
+pub(crate) async fn render_labels(program: &Program, input: &Value) -> Result<Labels, String> {
+    if program.labels().is_empty() {
+        return Ok(Labels::new());
+    }
+    let scope = Scope::new(input.clone());
+    let mut labels = Labels::new();
+    for (key, template) in program.labels() {
+        let value = render_text(template, &scope).await;
+        let value = value.map_err(|error| format!("the workflow's label `{key}`: {error}"))?;
+        labels.insert(key.clone(), value.into());
+    }
+    check_labels(&labels).map_err(|bad| format!("the workflow's labels: {bad}"))?;
+    Ok(labels)
 }
 
 /// Whether a condition is true.

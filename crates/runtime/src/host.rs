@@ -22,6 +22,9 @@ const RETAIN_EVERY: Duration = Duration::from_secs(600);
 /// How often operations that are a day old are removed.
 const FORGET_OPERATIONS_EVERY: Duration = Duration::from_secs(3600);
 
+/// How often bulk jobs are looked for.
+const BULK_EVERY: Duration = Duration::from_secs(1);
+
 /// What a host does besides the duties that every store needs.
 #[derive(Debug, Default)]
 pub struct HostOptions {
@@ -95,6 +98,7 @@ impl Host {
             FORGET_OPERATIONS_EVERY,
             stop.clone(),
         ));
+        duties.spawn(duties::work_bulk_forever(engine.clone(), BULK_EVERY, stop.clone()));
         if let Some(policy) = options.retention {
             duties.spawn(duties::retain_forever(engine.clone(), policy, RETAIN_EVERY, stop.clone()));
         }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use switchyard_core::Labels;
 use switchyard_core::run::Concurrency;
 use switchyard_runtime::Submission;
 
@@ -13,6 +14,7 @@ pub struct SubmitOptions {
     concurrency: Option<Concurrency>,
     deadline: Option<Duration>,
     parallelism: Option<NonZeroU32>,
+    labels: Labels,
 }
 
 impl SubmitOptions {
@@ -40,6 +42,12 @@ impl SubmitOptions {
         self
     }
 
+    /// A word to find the run by; a run has at most 16 of them.
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.labels.insert(key.into(), value.into());
+        self
+    }
+
     /// At most so many nodes of the run are queued or executed at once.
     pub fn parallelism(mut self, nodes: NonZeroU32) -> Self {
         self.parallelism = Some(nodes);
@@ -61,6 +69,9 @@ impl SubmitOptions {
         if let Some(after) = self.deadline {
             submission = submission.deadline(after);
         }
+        for (key, value) in &self.labels {
+            submission = submission.label(key, value);
+        }
         if let Some(nodes) = self.parallelism {
             submission = submission.parallelism(nodes);
         }
@@ -73,6 +84,7 @@ impl SubmitOptions {
             concurrency: self.concurrency,
             deadline: self.deadline,
             parallelism: self.parallelism.map(NonZeroU32::get),
+            labels: self.labels,
             ..submission
         }
     }

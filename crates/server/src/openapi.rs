@@ -57,8 +57,35 @@ pub(crate) fn run_record() -> Value {
             "accepted_at": moment(),
             "ended_at": moment_or_null(),
             "parent": { "type": ["string", "null"] },
+            "parent_node": { "type": "string", "description": "The node of its parent that started it" },
+            "schedule": { "type": "string", "description": "The schedule that started it" },
+            "labels": labels(),
             "error": { "type": ["object", "null"] },
             "last_seq": { "type": "integer", "description": "The number of its newest event" },
+        },
+    })
+}
+
+pub(crate) fn labels() -> Value {
+    json!({ "type": "object", "additionalProperties": { "type": "string" } })
+}
+
+/// [`switchyard_api::RunPage`].
+pub(crate) fn run_page() -> Value {
+    let mut page = page("runs", run_record());
+    page["properties"]["count"] = run_count();
+    page
+}
+
+/// [`switchyard_api::RunCountView`].
+pub(crate) fn run_count() -> Value {
+    json!({
+        "type": "object",
+        "required": ["runs", "more"],
+        "description": "Of all pages, where it was asked for",
+        "properties": {
+            "runs": { "type": "integer" },
+            "more": { "type": "boolean", "description": "There are more: counting stopped" },
         },
     })
 }
@@ -79,6 +106,9 @@ pub(crate) fn run_view() -> Value {
             "accepted_at": moment(),
             "ended_at": moment_or_null(),
             "parent": { "type": ["string", "null"] },
+            "parent_node": { "type": "string", "description": "The node of its parent that started it" },
+            "schedule": { "type": "string", "description": "The schedule that started it" },
+            "labels": labels(),
             "forked_from": { "type": ["string", "null"] },
             "input": { "description": "Any JSON" },
             "output": { "description": "Any JSON" },
@@ -205,6 +235,7 @@ pub(crate) fn schedule() -> Value {
             "overlap": { "type": "string", "enum": ["skip", "queue", "allow"] },
             "catch_up": { "type": "string", "enum": ["skip", "last", "all"] },
             "paused": { "type": "boolean" },
+            "labels": labels(),
             "next_at": moment_or_null(),
             "last_run": { "type": ["string", "null"], "description": "The run of its newest tick" },
         },

@@ -89,7 +89,7 @@ impl Scene {
         let plan = ChildrenPlan {
             workflow: "child".into(),
             definition: self.irs[1].hash,
-            children: children.iter().map(|run| ChildSpec { run: *run, input: Payload::null() }).collect(),
+            children: children.iter().map(|run| ChildSpec::plain(*run, Payload::null())).collect(),
             concurrency,
             stop_on_failure: true,
             timeout_at: None,

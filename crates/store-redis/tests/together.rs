@@ -40,7 +40,7 @@ fn outcome(task: &Task, serial: u64) -> TaskOutcome {
     match (&*task.node, task.attempt, &task.children) {
         ("a", 1, _) => TaskOutcome::Failed(NodeError::retryable("oops", "it failed")),
         ("map", _, None) => {
-            let child = |i| ChildSpec { run: run_id(1_000_000 + serial * 100 + i), input: Payload::null() };
+            let child = |i| ChildSpec::plain(run_id(1_000_000 + serial * 100 + i), Payload::null());
             TaskOutcome::Waiting(WaitFor::Children(Box::new(ChildrenPlan {
                 workflow: "child".into(),
                 definition: Sketch::chain(2).ir().hash,

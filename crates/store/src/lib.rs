@@ -16,13 +16,15 @@ mod idle;
 mod mismatch;
 pub mod plain;
 pub mod projection;
+mod run_filter;
 
 pub use archive::{
     Access, Ack, ApiKeyRecord, AppliedOperation, ApprovalFilter, ApprovalRecord, ApprovalStatus, Approvals,
-    Archive, ArchiveMark, DeadKind, DeadLetter, DeadLetters, Definitions, Journal, MARK_EVERY, Mutation,
-    MutationOutcome, OPERATIONS_KEPT, OperationRecord, OperationRequest, Operations, POISONED, Page,
-    PayloadHolders, Purge, Registry, ResultCache, Retention, RetentionPolicy, RunFilter, RunIndex, RunRecord,
-    ScheduleRecord, Schedules, Unfinished, WorkflowRecord,
+    Archive, ArchiveMark, BulkAction, BulkCounts, BulkJob, BulkJobs, BulkOutcome, BulkProgress, BulkResult,
+    BulkStatus, DeadKind, DeadLetter, DeadLetterGroup, DeadLetters, Definitions, DeleteRequest, Deletion,
+    Journal, MARK_EVERY, Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRecord, OperationRequest,
+    Operations, POISONED, Page, PayloadHolders, Purge, Registry, ResultCache, Retention, RetentionPolicy,
+    RunIndex, RunRecord, ScheduleRecord, Schedules, Tombstone, Tombstones, Unfinished, WorkflowRecord,
 };
 pub use cas::Cas;
 pub use check::{Check, Health};
@@ -33,3 +35,6 @@ pub use follow::{Followers, news};
 pub use hot::{BandDepth, Change, HotStore, PRIORITIES, QueueDepth, Size, Unarchived, Want};
 pub use idle::IdleWorkers;
 pub use mismatch::Mismatch;
+pub use run_filter::{
+    BadFilter, COUNTED_MAX, FIELDS as FILTER_FIELDS, RunCount, RunFilter, RunOrder, RunPath, TimeRange,
+};

@@ -10,6 +10,7 @@ mod fan;
 mod http;
 mod large;
 mod latency;
+mod lists;
 mod memory;
 mod programs;
 mod queue;
@@ -48,6 +49,8 @@ pub enum Workload {
     Workers,
     /// Single runs with many nodes and with long lists: time per run, for growing sizes; only if named
     Large,
+    /// First pages of lists by filter, in an archive with many runs: SQLite, or the Postgres of --archive; only if named
+    Lists,
     /// A running server over loopback: submissions per second beside those of /healthz, then one busy run with many
     /// subscribers; only if named
     Http,
@@ -141,6 +144,10 @@ pub struct Args {
     #[arg(long, default_value_t = 1_000)]
     pub decisions: usize,
 
+    /// lists: runs in the archive
+    #[arg(long, default_value_t = 1_000_000)]
+    pub lists_runs: usize,
+
     /// waiting: runs that wait in Redis the second time
     #[arg(long, default_value_t = 200_000)]
     pub waiting_runs: usize,
@@ -221,8 +228,8 @@ pub async fn run(args: &Args, progress: impl Fn(&str)) -> anyhow::Result<Report>
 fn check(args: &Args) -> anyhow::Result<()> {
     let in_redis = matches!(args.store, Store::Redis(_));
     let named = |workload| args.workloads.contains(&workload);
-    if args.archive.is_some() && !in_redis {
-        anyhow::bail!("--archive is for --store redis://; an embedded store has its own");
+    if args.archive.is_some() && !in_redis && args.workloads != [Workload::Lists] {
+        anyhow::bail!("--archive is for --store redis:// and for `lists`; an embedded store has its own");
     }
     if (named(Workload::Waiting) || named(Workload::Workers)) && !in_redis {
         anyhow::bail!("`waiting` and `workers` measure a shared store: name one with --store redis://");
@@ -245,6 +252,7 @@ async fn one(workload: Workload, args: &Args) -> anyhow::Result<Figures> {
         Workload::Decisions => decisions::measure(args).await,
         Workload::Waiting => waiting::measure(args).await,
         Workload::Workers => workers::measure(args).await,
+        Workload::Lists => lists::measure(args).await,
         Workload::Large => large::measure(args).await,
         Workload::Http => http::measure(args).await,
     }

@@ -90,7 +90,7 @@ impl BenchStore {
     /// A benchmark whose runs fail measures nothing.
     pub(crate) async fn check_succeeded(&self, runs: usize) -> anyhow::Result<()> {
         let filter = switchyard_store::RunFilter {
-            status: Some(RunStatus::Succeeded),
+            statuses: vec![RunStatus::Succeeded],
             limit: runs + 1,
             ..Default::default()
         };

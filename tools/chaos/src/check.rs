@@ -62,7 +62,7 @@ async fn records(history: &History) -> anyhow::Result<Vec<RunRecord>> {
         let page = history.runs(&filter).await?;
         records.extend(page.items);
         match page.next {
-            Some(next) => filter.before = Some(next),
+            Some(next) => filter.cursor = Some(next),
             None => return Ok(records),
         }
     }

@@ -1,7 +1,7 @@
 //! Dead letters: those of nodes follow from events, the others are written by themselves.
 
 use async_trait::async_trait;
-use switchyard_store::{DeadKind, DeadLetter, DeadLetters, Purge, StoreError};
+use switchyard_store::{DeadKind, DeadLetter, DeadLetterGroup, DeadLetters, Purge, StoreError};
 use tokio_postgres::{Error, Row, Transaction};
 
 use super::PostgresArchive;
@@ -12,6 +12,9 @@ use crate::text;
 const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, excerpt, at";
 /// A list leaves signals and excerpts out, which may be large.
 const LISTED: &str = "id, kind, run, node, seq, reason, NULL::text AS signal, NULL::text AS excerpt, at";
+
+const GROUPS: &str = "SELECT kind, node, reason, count(*) AS letters, min(at) AS first_at, max(at) AS last_at, max(id) AS example
+    FROM dead_letters GROUP BY kind, node, reason ORDER BY letters DESC, last_at DESC, reason COLLATE \"C\" LIMIT $1";
 
 #[async_trait]
 impl DeadLetters for PostgresArchive {
@@ -32,6 +35,10 @@ impl DeadLetters for PostgresArchive {
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
         let sql = format!("SELECT {LISTED} FROM dead_letters ORDER BY at DESC, no DESC LIMIT $1");
         self.pool.rows(&sql, &[&at_most(limit)]).await?.iter().map(record).collect()
+    }
+
+    async fn dead_letter_groups(&self, limit: usize) -> Result<Vec<DeadLetterGroup>, StoreError> {
+        self.pool.rows(GROUPS, &[&at_most(limit)]).await?.iter().map(group).collect()
     }
 
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError> {
@@ -69,5 +76,17 @@ fn record(row: &Row) -> Result<DeadLetter, StoreError> {
         signal: maybe_shared(row, "signal"),
         excerpt: maybe_shared(row, "excerpt"),
         at: moment(row, "at"),
+    })
+}
+
+fn group(row: &Row) -> Result<DeadLetterGroup, StoreError> {
+    Ok(DeadLetterGroup {
+        kind: DeadKind::from_word(row.get("kind")).ok_or_else(|| damaged("kind", row.get("example")))?,
+        node: maybe_shared(row, "node"),
+        reason: shared(row, "reason"),
+        letters: row.get::<_, i64>("letters").cast_unsigned(),
+        first_at: moment(row, "first_at"),
+        last_at: moment(row, "last_at"),
+        example: shared(row, "example"),
     })
 }

@@ -10,8 +10,10 @@
 mod access;
 mod approvals;
 mod batch;
+mod bulk;
 mod dead_letters;
 mod definitions;
+mod deletion;
 mod group;
 mod journal;
 mod operations;
@@ -21,6 +23,7 @@ mod result_cache;
 mod retention;
 mod rows;
 mod run_index;
+mod run_search;
 mod schedules;
 mod session;
 mod wheres;

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Error, Row, Transaction};
 
 use super::rows::{at_most, json, moment, parsed, shared, to_json};
-use super::{PostgresArchive, access, dead_letters, registry, schedules};
+use super::{PostgresArchive, access, bulk, dead_letters, deletion, registry, schedules};
 use crate::error::{cannot_write, lost_while_writing};
 use crate::pool::{self, BULK_ANSWER_MAX, Pool};
 
@@ -149,6 +149,14 @@ async fn carry_out(transaction: &Transaction<'_>, mutation: &Mutation) -> Result
         Mutation::PurgeDeadLetters(which) => {
             MutationOutcome::Removed(dead_letters::purge(transaction, which).await?)
         }
+        Mutation::DeleteRun(request) => {
+            MutationOutcome::Deletion(deletion::delete(transaction, request).await?)
+        }
+        Mutation::StartBulk(job) => {
+            bulk::put(transaction, job).await?;
+            MutationOutcome::Bulk(job.clone())
+        }
+        Mutation::StopBulk { id, at } => MutationOutcome::Changed(bulk::stop(transaction, id, *at).await?),
         Mutation::Note(note) => MutationOutcome::Noted(note.clone()),
     })
 }

@@ -10,7 +10,9 @@ use crate::pool::BULK_ANSWER_MAX;
 
 /// One statement, so that a run is removed whole or not at all. `live` are runs that have not ended and the runs that started
 /// them: a parent is kept for as long as a child of it goes on. Locked rows are left for the next pass.
-const REMOVE_RUNS: &str = "WITH RECURSIVE
+fn remove_runs() -> String {
+    format!(
+        "WITH RECURSIVE
     live (id, parent) AS (
         SELECT id, parent FROM runs WHERE ended_at IS NULL
         UNION SELECT runs.id, runs.parent FROM runs JOIN live ON runs.id = live.parent),
@@ -19,18 +21,25 @@ const REMOVE_RUNS: &str = "WITH RECURSIVE
         WHERE ended_at IS NOT NULL AND parent IS NULL AND id NOT IN (SELECT id FROM live)
             AND (ended_at <= $1 OR (ended_at, id) <= (
                 SELECT ended_at, id FROM runs WHERE ended_at IS NOT NULL AND parent IS NULL
-                ORDER BY ended_at DESC, id DESC OFFSET $2 LIMIT 1))
+                ORDER BY ended_at DESC, id DESC OFFSET $4 LIMIT 1))
         ORDER BY ended_at, id LIMIT $3 FOR UPDATE SKIP LOCKED),
     doomed (id) AS (
         SELECT id FROM oldest
         UNION SELECT runs.id FROM runs JOIN doomed ON runs.parent = doomed.id),
-    no_events AS (DELETE FROM events USING doomed WHERE events.run = doomed.id),
+    {REMOVE_DOOMED}
+    SELECT count(*) FROM removed WHERE parent IS NULL"
+    )
+}
+
+/// Removes the runs of `doomed` with everything that belongs to them. `$2` is now.
+pub(super) const REMOVE_DOOMED: &str =
+    "no_events AS (DELETE FROM events USING doomed WHERE events.run = doomed.id),
     no_operations AS (DELETE FROM run_operations USING doomed WHERE run_operations.run = doomed.id),
+    no_labels AS (DELETE FROM run_labels USING doomed WHERE run_labels.run = doomed.id),
     no_approvals AS (DELETE FROM approvals USING doomed WHERE approvals.run = doomed.id),
     no_dead_letters AS (DELETE FROM dead_letters USING doomed WHERE dead_letters.run = doomed.id),
-    released AS (UPDATE payload_refs SET released_at = $4 FROM doomed WHERE holder = doomed.id),
-    removed AS (DELETE FROM runs USING doomed WHERE runs.id = doomed.id RETURNING runs.parent)
-    SELECT count(*) FROM removed WHERE parent IS NULL";
+    released AS (UPDATE payload_refs SET released_at = $2 FROM doomed WHERE holder = doomed.id),
+    removed AS (DELETE FROM runs USING doomed WHERE runs.id = doomed.id RETURNING runs.parent)";
 
 #[async_trait]
 impl Retention for PostgresArchive {
@@ -47,7 +56,7 @@ impl Retention for PostgresArchive {
         let keep = policy.keep_runs.map_or(i64::MAX, |runs| i64::try_from(runs).unwrap_or(i64::MAX));
         // Compared with NULL, nothing is too old; behind the largest offset, nothing is too many.
         let (ended_by, limit, now) = (millis(ended_by), at_most(limit), now.as_millis());
-        let row = pool.row(REMOVE_RUNS, &[&ended_by, &keep, &limit, &now]).await?;
+        let row = pool.row(&remove_runs(), &[&ended_by, &now, &limit, &keep]).await?;
         Ok(row.map_or(0, |row| usize::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
     }
 }

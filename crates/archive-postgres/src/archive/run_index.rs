@@ -1,18 +1,21 @@
 //! Runs as their events leave them, and the commands that took effect on them.
 
 use async_trait::async_trait;
-use switchyard_core::{Hash, OperationId, RunId};
-use switchyard_store::{AppliedOperation, Page, RunFilter, RunIndex, RunRecord, StoreError, Unfinished};
+use switchyard_core::{Hash, Labels, OperationId, RunId};
+use switchyard_store::{
+    AppliedOperation, Page, RunCount, RunFilter, RunIndex, RunRecord, StoreError, Unfinished,
+};
 use tokio_postgres::Row;
 
 use super::PostgresArchive;
-use super::rows::{at_most, damaged, maybe_moment, moment, parsed, shared};
-use super::wheres::Wheres;
+use super::rows::{damaged, maybe_moment, maybe_shared, moment, parsed, shared};
+use super::run_search;
 use crate::pool::BULK_ANSWER_MAX;
 use crate::text;
 
-const COLUMNS: &str =
-    "id, workflow, workflow_version, definition, status, accepted_at, ended_at, parent, error, last_seq";
+pub(super) const COLUMNS: &str = "id, workflow, workflow_version, definition, status, accepted_at, ended_at,
+    parent, parent_node, schedule, error, last_seq,
+    (SELECT json_object_agg(key, value)::text FROM run_labels WHERE run = runs.id) AS labels";
 
 #[async_trait]
 impl RunIndex for PostgresArchive {
@@ -22,22 +25,11 @@ impl RunIndex for PostgresArchive {
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError> {
-        let mut wheres = Wheres::default();
-        wheres.add("status =", filter.status.map(|status| status.as_str().to_owned()));
-        wheres.add("workflow =", filter.workflow.as_ref().map(|name| text::stored(name).into_owned()));
-        wheres.add("id <", filter.before.map(|before| before.to_string()));
-        if !filter.include_children {
-            wheres.clauses.push("parent IS NULL".to_owned());
-        }
-        // One more than asked for tells whether there is another page.
-        let limit = at_most(filter.limit.saturating_add(1));
-        let sql = format!("SELECT {COLUMNS} FROM runs {wheres} ORDER BY id DESC LIMIT {limit}");
-        let rows = self.pool.rows(&sql, &wheres.params()).await?;
-        let mut items = rows.iter().map(record).collect::<Result<Vec<_>, _>>()?;
-        let more = items.len() > filter.limit;
-        items.truncate(filter.limit);
-        let next = if more { items.last().map(|run| run.run_id) } else { None };
-        Ok(Page { items, next })
+        run_search::page(&self.pool, filter).await
+    }
+
+    async fn count_runs(&self, filter: &RunFilter, max: Option<u64>) -> Result<RunCount, StoreError> {
+        run_search::count(&self.pool, filter, max).await
     }
 
     async fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError> {
@@ -79,9 +71,10 @@ impl RunIndex for PostgresArchive {
     }
 }
 
-fn record(row: &Row) -> Result<RunRecord, StoreError> {
+pub(super) fn record(row: &Row) -> Result<RunRecord, StoreError> {
     let parent: Option<&str> = row.get("parent");
     let error: Option<&str> = row.get("error");
+    let labels: Option<&str> = row.get("labels");
     Ok(RunRecord {
         run_id: parsed(row, "id")?,
         workflow: shared(row, "workflow"),
@@ -91,6 +84,11 @@ fn record(row: &Row) -> Result<RunRecord, StoreError> {
         accepted_at: moment(row, "accepted_at"),
         ended_at: maybe_moment(row, "ended_at"),
         parent: parent.map(str::parse).transpose().map_err(|_| damaged("parent", row.get(0)))?,
+        parent_node: maybe_shared(row, "parent_node"),
+        schedule: maybe_shared(row, "schedule"),
+        labels: labels
+            .map_or(Ok(Labels::new()), serde_json::from_str)
+            .map_err(|_| damaged("labels", row.get(0)))?,
         error: error.map(serde_json::from_str).transpose().map_err(|_| damaged("error", row.get(0)))?,
         last_seq: row.get::<_, i64>("last_seq").cast_unsigned(),
     })

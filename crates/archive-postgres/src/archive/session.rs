@@ -20,6 +20,7 @@ pub(super) struct Session {
     find_keys: Statement,
     find_events: Statement,
     add_runs: Statement,
+    add_labels: Statement,
     move_runs: Statement,
     turn_runs: Statement,
     add_events: Statement,
@@ -74,11 +75,12 @@ impl Session {
             c.prepare(sql::CLOSE_APPROVALS),
             c.prepare(sql::REQUEST_APPROVALS),
         )?;
-        let (hold_payloads, revive_dead_letters, bury_dead_letters, mark) = futures::try_join!(
+        let (hold_payloads, revive_dead_letters, bury_dead_letters, mark, add_labels) = futures::try_join!(
             c.prepare(sql::HOLD_PAYLOADS),
             c.prepare(sql::REVIVE_DEAD_LETTERS),
             c.prepare(sql::BURY_DEAD_LETTERS),
             c.prepare(sql::MARK),
+            c.prepare(sql::ADD_LABELS),
         )?;
         Ok(Self {
             client,
@@ -86,6 +88,7 @@ impl Session {
             find_keys,
             find_events,
             add_runs,
+            add_labels,
             move_runs,
             turn_runs,
             add_events,
@@ -167,6 +170,7 @@ impl Session {
     pub(super) async fn commit(&self, group: &Group<'_>, mark: bool) -> Result<(), Error> {
         futures::try_join!(
             self.add_runs(group),
+            self.add_labels(group),
             self.move_runs(group),
             self.turn_runs(group),
             self.add_events(group),

@@ -20,6 +20,22 @@ impl Wheres {
         }
     }
 
+    /// A condition that goes on behind its value.
+    pub(super) fn add_in(&mut self, before: &str, value: Option<String>, after: &str) {
+        if let Some(value) = value {
+            self.values.push(value);
+            self.clauses.push(format!("{before}${}{after}", self.values.len()));
+        }
+    }
+
+    /// Goes on with the condition that was added last.
+    pub(super) fn add_to_last(&mut self, comparison: &str, value: String, after: &str) {
+        self.values.push(value);
+        if let Some(last) = self.clauses.last_mut() {
+            last.push_str(&format!("{comparison} ${}{after}", self.values.len()));
+        }
+    }
+
     pub(super) fn params(&self) -> Vec<Param<'_>> {
         self.values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
     }

@@ -15,6 +15,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0005_event_checksums.sql"),
     include_str!("0006_operations.sql"),
     include_str!("0007_run_operations.sql"),
+    include_str!("0008_run_filters.sql"),
+    include_str!("0009_bulk_jobs.sql"),
 ];
 
 /// Makes the schema and its tables, or brings them to the version this program knows. Any number of processes may do

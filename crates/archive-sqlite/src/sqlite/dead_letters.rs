@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use switchyard_core::RunId;
-use switchyard_store::{DeadKind, DeadLetter, DeadLetters, Purge, StoreError};
+use switchyard_store::{DeadKind, DeadLetter, DeadLetterGroup, DeadLetters, Purge, StoreError};
 
 use super::SqliteArchive;
 use super::readers::{Answer, at_most, list, one};
@@ -16,6 +16,9 @@ const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, excerpt, at";
 /// A list leaves signals and excerpts out, which may be large.
 const LISTED: &str = "id, kind, run, node, seq, reason, NULL AS signal, NULL AS excerpt, at";
 
+const GROUPS: &str = "SELECT kind, node, reason, count(*) AS letters, min(at) AS first_at, max(at) AS last_at, max(id) AS example
+    FROM dead_letters GROUP BY kind, node, reason ORDER BY letters DESC, last_at DESC, reason LIMIT ?1";
+
 #[async_trait]
 impl DeadLetters for SqliteArchive {
     async fn bury(&self, letter: DeadLetter) -> Result<(), StoreError> {
@@ -24,6 +27,10 @@ impl DeadLetters for SqliteArchive {
 
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
         self.readers.ask(move |conn| newest(conn, limit)).await
+    }
+
+    async fn dead_letter_groups(&self, limit: usize) -> Result<Vec<DeadLetterGroup>, StoreError> {
+        self.readers.ask(move |conn| list(conn, GROUPS, [at_most(limit)], group)).await
     }
 
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError> {
@@ -92,5 +99,18 @@ fn record(row: &Row<'_>) -> Answer<DeadLetter> {
         signal: row.get("signal")?,
         excerpt: row.get("excerpt")?,
         at: moment(row, "at")?,
+    })
+}
+
+fn group(row: &Row<'_>) -> Answer<DeadLetterGroup> {
+    let kind = maybe(row, "kind", |word: String| DeadKind::from_word(&word))?;
+    Ok(DeadLetterGroup {
+        kind: kind.unwrap_or(DeadKind::Task),
+        node: row.get("node")?,
+        reason: row.get("reason")?,
+        letters: row.get::<_, i64>("letters")?.cast_unsigned(),
+        first_at: moment(row, "first_at")?,
+        last_at: moment(row, "last_at")?,
+        example: row.get("example")?,
     })
 }

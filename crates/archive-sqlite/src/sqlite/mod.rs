@@ -1,7 +1,8 @@
 //! The archive in one SQLite file: one thread writes, any number of connections read.
 //!
 //! - `journal`, `run_index`, `approvals`, `dead_letters`, `definitions`, `operations`, `registry`, `schedules`,
-//!   `access`, `result_cache`, `retention`, `payload_holders`: a capability each, with its SQL
+//!   `access`, `result_cache`, `retention`, `payload_holders`, `deletion`, `bulk`: a capability each, with its SQL
+//! - `run_search`: the SQL of a filter on runs
 //! - `writer`: the thread; all waiting work is one transaction and one disk sync
 //! - `work`: what the thread is handed; `session`: what it does inside a transaction
 //! - `append`: events, and the changes to rows that follow from them
@@ -12,10 +13,12 @@
 mod access;
 mod append;
 mod approvals;
+mod bulk;
 pub(crate) mod check;
 mod checkpoint;
 mod dead_letters;
 mod definitions;
+mod deletion;
 mod error;
 mod format;
 mod journal;
@@ -31,6 +34,7 @@ mod result_cache;
 mod retention;
 mod rows;
 mod run_index;
+mod run_search;
 pub(crate) mod salvage;
 mod schedules;
 mod session;

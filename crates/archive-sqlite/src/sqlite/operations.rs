@@ -11,7 +11,7 @@ use switchyard_store::{
 use super::readers::{Answer, Unread, at_most, one};
 use super::rows::{moment, parsed};
 use super::work::{Failure, Performed, Work};
-use super::{SqliteArchive, Writing, access, dead_letters, registry, schedules};
+use super::{SqliteArchive, Writing, access, bulk, dead_letters, deletion, registry, schedules};
 
 const COLUMNS: &str = "id, kind, fingerprint, outcome, at";
 
@@ -88,6 +88,12 @@ fn carry_out(conn: &Connection, mutation: &Mutation) -> Result<MutationOutcome, 
         }
         Mutation::RevokeApiKey { id, at } => MutationOutcome::Changed(access::revoke(conn, id, *at)?),
         Mutation::PurgeDeadLetters(which) => MutationOutcome::Removed(dead_letters::purge(conn, which)?),
+        Mutation::DeleteRun(request) => MutationOutcome::Deletion(deletion::delete(conn, request)?),
+        Mutation::StartBulk(job) => {
+            bulk::put(conn, job)?;
+            MutationOutcome::Bulk(job.clone())
+        }
+        Mutation::StopBulk { id, at } => MutationOutcome::Changed(bulk::stop(conn, id, *at)?),
         Mutation::Note(note) => MutationOutcome::Noted(note.clone()),
     })
 }

@@ -53,8 +53,17 @@ pub(super) fn pass(
     // Compared with NULL, nothing is too old; behind the largest offset, nothing is too many.
     conn.execute("DROP TABLE IF EXISTS temp.doomed", [])?;
     conn.execute(DOOMED, params![ended_by, keep, at_most(limit)])?;
+    let removed = "SELECT count(*) FROM doomed WHERE parent IS NULL";
+    let removed = conn.query_row(removed, [], |row| row.get::<_, i64>(0))?;
+    remove_doomed(conn, now)?;
+    Ok(usize::try_from(removed).unwrap_or(0))
+}
+
+/// Removes the runs of the table `doomed` with everything that belongs to them, and the table.
+pub(super) fn remove_doomed(conn: &Connection, now: Timestamp) -> Result<(), Failure> {
     conn.execute("DELETE FROM events WHERE run_no IN (SELECT no FROM doomed)", [])?;
     conn.execute("DELETE FROM run_operations WHERE run_no IN (SELECT no FROM doomed)", [])?;
+    conn.execute("DELETE FROM run_labels WHERE run IN (SELECT id FROM doomed)", [])?;
     conn.execute("DELETE FROM approvals WHERE run IN (SELECT id FROM doomed)", [])?;
     conn.execute("DELETE FROM dead_letters WHERE run IN (SELECT id FROM doomed)", [])?;
     conn.execute(
@@ -62,8 +71,6 @@ pub(super) fn pass(
         [now.as_millis()],
     )?;
     conn.execute("DELETE FROM runs WHERE no IN (SELECT no FROM doomed)", [])?;
-    let removed = "SELECT count(*) FROM doomed WHERE parent IS NULL";
-    let removed = conn.query_row(removed, [], |row| row.get::<_, i64>(0))?;
     conn.execute("DROP TABLE temp.doomed", [])?;
-    Ok(usize::try_from(removed).unwrap_or(0))
+    Ok(())
 }

@@ -4,17 +4,21 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use switchyard_core::error::RunError;
 use switchyard_core::run::{Accepted, Operation, RunStatus};
-use switchyard_core::{Hash, OperationId, RunId, Timestamp};
-use switchyard_store::{AppliedOperation, Page, RunFilter, RunIndex, RunRecord, StoreError, Unfinished};
+use switchyard_core::{Hash, Labels, OperationId, RunId, Timestamp};
+use switchyard_store::{
+    AppliedOperation, Page, RunCount, RunFilter, RunIndex, RunRecord, StoreError, Unfinished,
+};
 
 use super::SqliteArchive;
-use super::readers::{Answer, at_most, list, one};
-use super::rows::{maybe, maybe_moment, moment, parsed};
-use super::wheres::Wheres;
+use super::readers::{Answer, list, one};
+use super::rows::{json, maybe, maybe_moment, moment, parsed};
+use super::run_search;
 use super::work::Failure;
 
-const COLUMNS: &str = "id, workflow, workflow_version, definition, status, accepted_at, ended_at,
-     parent, error, (SELECT coalesce(max(seq), 0) FROM events WHERE run_no = runs.no) AS last_seq";
+pub(super) const COLUMNS: &str = "id, workflow, workflow_version, definition, status, accepted_at, ended_at,
+     parent, parent_node, schedule, error,
+     (SELECT json_group_object(key, value) FROM run_labels WHERE run = runs.id) AS labels,
+     (SELECT coalesce(max(seq), 0) FROM events WHERE run_no = runs.no) AS last_seq";
 
 #[async_trait]
 impl RunIndex for SqliteArchive {
@@ -24,7 +28,12 @@ impl RunIndex for SqliteArchive {
 
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError> {
         let filter = filter.clone();
-        self.readers.ask(move |conn| filtered(conn, &filter)).await
+        self.readers.ask(move |conn| run_search::page(conn, &filter)).await
+    }
+
+    async fn count_runs(&self, filter: &RunFilter, max: Option<u64>) -> Result<RunCount, StoreError> {
+        let filter = filter.clone();
+        self.readers.ask(move |conn| run_search::count(conn, &filter, max)).await
     }
 
     async fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError> {
@@ -52,26 +61,6 @@ impl RunIndex for SqliteArchive {
 
 fn by_id(conn: &Connection, run: RunId) -> Answer<Option<RunRecord>> {
     one(conn, &format!("SELECT {COLUMNS} FROM runs WHERE id = ?1"), [run.to_string()], record)
-}
-
-fn filtered(conn: &Connection, filter: &RunFilter) -> Answer<Page<RunRecord>> {
-    let mut wheres = Wheres::default();
-    wheres.equal("status", filter.status.map(|status| status.as_str().to_owned()));
-    wheres.equal("workflow", filter.workflow.clone());
-    if let Some(before) = filter.before {
-        wheres.push("id < ?", Box::new(before.to_string()));
-    }
-    if !filter.include_children {
-        wheres.clauses.push("parent IS NULL".to_owned());
-    }
-    // One more than asked for tells whether there is another page.
-    let limit = at_most(filter.limit.saturating_add(1));
-    let sql = format!("SELECT {COLUMNS} FROM runs {wheres} ORDER BY id DESC LIMIT {limit}");
-    let mut items = list(conn, &sql, wheres.params(), record)?;
-    let more = items.len() > filter.limit;
-    items.truncate(filter.limit);
-    let next = if more { items.last().map(|run| run.run_id) } else { None };
-    Ok(Page { items, next })
 }
 
 fn unfinished(conn: &Connection) -> Answer<Vec<Unfinished>> {
@@ -118,12 +107,13 @@ pub(super) fn insert(
     status: RunStatus,
 ) -> Result<i64, Failure> {
     let idempotency = accepted.idempotency.as_ref();
-    conn.prepare_cached(
+    let parent = accepted.parent.as_ref();
+    let mut insert = conn.prepare_cached(
         "INSERT INTO runs (id, workflow, workflow_version, definition, status, queued, accepted_at, parent,
-                           idempotency_key, idempotency_body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    )?
-    .insert(params![
+                           idempotency_key, idempotency_body, parent_node, schedule)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?;
+    let inserted = insert.insert(params![
         run.to_string(),
         accepted.workflow,
         accepted.workflow_version,
@@ -131,11 +121,23 @@ pub(super) fn insert(
         status.as_str(),
         accepted.queued,
         at.as_millis(),
-        accepted.parent.as_ref().map(|parent| parent.run.to_string()),
+        parent.map(|parent| parent.run.to_string()),
         idempotency.map(|i| &i.key),
         idempotency.map(|i| i.body.to_string()),
-    ])
-    .map_err(|e| taken_key(e.into(), run, accepted))
+        parent.map(|parent| &parent.node),
+        accepted.schedule,
+    ]);
+    let no = inserted.map_err(|e| taken_key(e.into(), run, accepted))?;
+    insert_labels(conn, run, &accepted.labels)?;
+    Ok(no)
+}
+
+fn insert_labels(conn: &Connection, run: RunId, labels: &Labels) -> Result<(), Failure> {
+    for (key, value) in labels {
+        conn.prepare_cached("INSERT INTO run_labels (run, key, value) VALUES (?1, ?2, ?3)")?
+            .execute(params![run.to_string(), key, value])?;
+    }
+    Ok(())
 }
 
 /// The hot store lets a key in only once, so a second run with it is a bug that should name itself.
@@ -171,9 +173,13 @@ pub(super) fn set_end(
     at: Option<Timestamp>,
     error: Option<&RunError>,
 ) -> Result<(), Failure> {
+    let (node, code) = (error.and_then(|error| error.node.clone()), error.map(|error| error.code.clone()));
     let error = error.map(serde_json::to_string).transpose()?;
-    conn.prepare_cached("UPDATE runs SET status = ?2, queued = 0, ended_at = ?3, error = ?4 WHERE no = ?1")?
-        .execute(params![run_no, status.as_str(), at.map(Timestamp::as_millis), error])?;
+    conn.prepare_cached(
+        "UPDATE runs SET status = ?2, queued = 0, ended_at = ?3, error = ?4, error_node = ?5, error_code = ?6
+         WHERE no = ?1",
+    )?
+    .execute(params![run_no, status.as_str(), at.map(Timestamp::as_millis), error, node, code])?;
     Ok(())
 }
 
@@ -195,7 +201,7 @@ pub(super) fn add_operation(
     Ok(())
 }
 
-fn record(row: &Row<'_>) -> Answer<RunRecord> {
+pub(super) fn record(row: &Row<'_>) -> Answer<RunRecord> {
     Ok(RunRecord {
         run_id: parsed(row, "id")?,
         workflow: row.get("workflow")?,
@@ -205,6 +211,9 @@ fn record(row: &Row<'_>) -> Answer<RunRecord> {
         accepted_at: moment(row, "accepted_at")?,
         ended_at: maybe_moment(row, "ended_at")?,
         parent: maybe(row, "parent", |text: String| text.parse().ok())?,
+        parent_node: row.get("parent_node")?,
+        schedule: row.get("schedule")?,
+        labels: json(row, "labels")?,
         error: maybe(row, "error", |text: String| serde_json::from_str(&text).ok())?,
         last_seq: row.get::<_, i64>("last_seq")?.cast_unsigned(),
     })

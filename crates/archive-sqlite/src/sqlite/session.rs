@@ -1,11 +1,12 @@
 //! The connection that the writer writes through, a transaction at a time.
 
 use rusqlite::Connection;
+use switchyard_store::Mutation;
 
 use super::append::Appender;
 use super::mark::Marker;
 use super::work::{Failure, Performed, Work};
-use super::{dead_letters, definitions, operations, result_cache, retention, schedules};
+use super::{bulk, dead_letters, definitions, operations, result_cache, retention, schedules};
 
 pub(super) struct Session<'c> {
     conn: &'c Connection,
@@ -53,6 +54,9 @@ impl<'c> Session<'c> {
             }
             Work::Definition { hash, canonical } => definitions::put(self.conn, *hash, canonical)?,
             Work::Mutation { mutation, operation } => {
+                if matches!(**mutation, Mutation::DeleteRun(_)) {
+                    self.appender.forget_runs();
+                }
                 return operations::mutate(self.conn, mutation, operation.as_ref()).map(Performed::Mutated);
             }
             Work::ForgetOperations { before, limit } => {
@@ -63,6 +67,7 @@ impl<'c> Session<'c> {
                 self.appender.forget_runs();
                 return retention::pass(self.conn, policy, *now, *limit).map(Performed::Removed);
             }
+            Work::RecordBulk(progress) => bulk::record_progress(self.conn, progress)?,
             Work::Bury(letter) => dead_letters::bury(self.conn, letter)?,
             Work::AdvanceSchedule(step) => {
                 return schedules::advance(self.conn, step).map(Performed::Changed);

@@ -15,6 +15,28 @@ impl Wheres {
         self.values.push(value);
     }
 
+    /// A value of the clause that was pushed last.
+    pub(super) fn value(&mut self, value: Box<dyn ToSql>) {
+        self.values.push(value);
+    }
+
+    /// A clause with a text in it, if there is one.
+    pub(super) fn compare(&mut self, clause: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.push(clause, Box::new(value));
+        }
+    }
+
+    pub(super) fn number(&mut self, clause: &str, value: Option<i64>) {
+        if let Some(value) = value {
+            self.push(clause, Box::new(value));
+        }
+    }
+
+    pub(super) fn into_values(self) -> Vec<Box<dyn ToSql>> {
+        self.values
+    }
+
     pub(super) fn equal(&mut self, column: &str, value: Option<String>) {
         if let Some(value) = value {
             self.push(&format!("{column} = ?"), Box::new(value));

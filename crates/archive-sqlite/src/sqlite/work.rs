@@ -6,7 +6,7 @@ use rusqlite::ErrorCode;
 use switchyard_core::run::{Event, Refusal};
 use switchyard_core::{Hash, Timestamp};
 use switchyard_store::{
-    DeadLetter, Mutation, MutationOutcome, OperationRequest, RetentionPolicy, StoreError,
+    BulkProgress, DeadLetter, Mutation, MutationOutcome, OperationRequest, RetentionPolicy, StoreError,
 };
 
 use super::readers::Unread;
@@ -24,6 +24,7 @@ pub(super) enum Work {
     AdvanceSchedule(Advance),
     Retain { policy: RetentionPolicy, now: Timestamp, limit: usize },
     Bury(Box<DeadLetter>),
+    RecordBulk(Box<BulkProgress>),
 }
 
 impl Work {
@@ -36,7 +37,8 @@ impl Work {
             | Self::ForgetOperations { .. }
             | Self::Cache(_)
             | Self::AdvanceSchedule(_)
-            | Self::Bury(_) => 1,
+            | Self::Bury(_)
+            | Self::RecordBulk(_) => 1,
             // Other work should not wait for what is behind it, too.
             Self::Retain { .. } => usize::MAX,
         }

@@ -15,6 +15,7 @@ Examples:
   switchyard bench http --http-url http://127.0.0.1:7070
   switchyard bench --store redis://127.0.0.1
   switchyard bench chain queue --store redis://127.0.0.1 --archive postgres://me@127.0.0.1/db
+  switchyard bench lists --archive postgres://me@127.0.0.1/db --repeat 1 --warmup 0
   switchyard bench waiting --store redis://127.0.0.1 --repeat 1 --warmup 0
 
 State goes to a new folder under the current one (or --store embedded:DIR) and is removed afterwards.

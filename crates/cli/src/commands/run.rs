@@ -79,6 +79,10 @@ struct LimitArgs {
     /// How many nodes of the run may be active at once
     #[arg(long, value_name = "N")]
     parallelism: Option<NonZeroU32>,
+
+    /// A word to find the run by; may be given up to 16 times
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = input::label)]
+    labels: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug)]
@@ -186,6 +190,7 @@ impl LimitArgs {
             concurrency: concurrency.map(|(key, limit)| Concurrency { key: key.into(), limit: limit.get() }),
             deadline: self.deadline.map(|deadline| deadline.0),
             parallelism: self.parallelism,
+            labels: input::labels(&self.labels),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! `switchyard runs …`
 
 mod control;
+mod delete;
 mod events;
 mod fork;
-mod list;
+pub(crate) mod list;
 mod retry;
 mod show;
 mod watch;
@@ -14,7 +15,7 @@ use crate::settings::Settings;
 /// Look at runs, and change their course
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    List(list::Args),
+    List(Box<list::Args>),
     Show(show::Args),
     Events(events::Args),
     Watch(watch::Args),
@@ -24,11 +25,13 @@ pub(crate) enum Command {
     Signal(control::SignalArgs),
     Retry(retry::Args),
     Fork(fork::Args),
+    Delete(delete::Args),
+    Tombstones(delete::TombstonesArgs),
 }
 
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
-        Command::List(args) => list::execute(args, settings).await,
+        Command::List(args) => list::execute(*args, settings).await,
         Command::Show(args) => show::execute(&args, settings).await,
         Command::Events(args) => events::execute(&args, settings).await,
         Command::Watch(args) => watch::execute(&args, settings).await,
@@ -37,6 +40,8 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Resume(args) => control::resume(&args, settings).await,
         Command::Signal(args) => control::signal(&args, settings).await,
         Command::Retry(args) => retry::execute(&args, settings).await,
+        Command::Delete(args) => delete::execute(&args, settings).await,
+        Command::Tombstones(args) => delete::tombstones(&args, settings).await,
         Command::Fork(args) => fork::execute(args, settings).await,
     }
 }

@@ -64,6 +64,10 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "DURATION")]
     jitter: Option<HumanDuration>,
 
+    /// A label of its runs; may be given up to 16 times
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = input::label)]
+    labels: Vec<(String, String)>,
+
     /// What to do while the run of an earlier tick is under way
     #[arg(long, value_enum, default_value = "skip")]
     overlap: OverlapArg,
@@ -191,6 +195,7 @@ async fn create(args: CreateArgs, settings: &Settings) -> Result<(), Failure> {
             CatchUpArg::Last => CatchUp::Last,
             CatchUpArg::All => CatchUp::All,
         },
+        labels: input::labels(&args.labels),
     };
     tell(&args.operation.find(settings).await?.put_schedule(schedule).await?, args.json)
 }

@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::Value;
 use switchyard_api::{
-    ApiKeyView, Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView,
-    Redriven, RunAt, RunPage, RunView, ScheduleView, WorkflowRecord,
+    ApiKeyView, Approval, Backfilled, BulkAction, BulkPreview, BulkResult, BulkView, DeadLetterGroup,
+    DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt, RunCountView,
+    RunPage, RunView, ScheduleView, Tombstone, WorkflowRecord,
 };
 use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::Decision;
@@ -88,7 +89,11 @@ async fn standing(engine: &Engine, run: RunId) -> Result<RunAt, EngineError> {
 impl Target for Folder {
     async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Failure> {
         let page = self.history()?.runs(filter).await?;
-        Ok(RunPage { runs: page.items, next: page.next })
+        Ok(RunPage { runs: page.items, next: page.next, count: None })
+    }
+
+    async fn count_runs(&self, filter: &RunFilter, exact: bool) -> Result<RunCountView, Failure> {
+        Ok(self.history()?.count_runs(filter, exact).await?.into())
     }
 
     async fn run(&self, run: RunId, at: Option<u64>) -> Result<RunView, Failure> {
@@ -169,6 +174,10 @@ impl Target for Folder {
         Ok(self.history()?.dead_letters(limit).await?)
     }
 
+    async fn dead_letter_groups(&self, limit: usize) -> Result<Vec<DeadLetterGroup>, Failure> {
+        Ok(self.history()?.dead_letter_groups(limit).await?)
+    }
+
     async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure> {
         Ok(self.history()?.dead_letter(id).await?)
     }
@@ -182,6 +191,7 @@ impl Target for Folder {
                 concurrency: wanted.concurrency.clone(),
                 deadline: wanted.deadline,
                 parallelism: wanted.parallelism.map(std::num::NonZeroU32::get),
+                labels: wanted.labels.clone(),
                 ..Submission::new(program, wanted.input.clone())
             };
             Ok(match engine.submit(&principal(), submission).await? {
@@ -231,6 +241,47 @@ impl Target for Folder {
             Ok(Forked { run, kept: forked.kept, diff: forked.diff })
         })
         .await
+    }
+
+    async fn delete_run(&self, run: RunId, reason: &str) -> Result<Tombstone, Failure> {
+        let (id, by) = (self.operation(), principal());
+        self.act(async |engine| engine.delete_run(&by, run, &id, reason).await).await
+    }
+
+    async fn tombstones(&self, limit: usize) -> Result<Vec<Tombstone>, Failure> {
+        Ok(self.history()?.tombstones(limit).await?)
+    }
+
+    async fn preview_bulk(&self, _: &BulkAction, filter: &RunFilter) -> Result<BulkPreview, Failure> {
+        Ok(self.history()?.bulk_preview(filter).await?)
+    }
+
+    async fn start_bulk(&self, action: &BulkAction, filter: &RunFilter) -> Result<BulkView, Failure> {
+        let (id, by) = (self.operation(), principal());
+        self.act(async |engine| {
+            let job = engine.start_bulk(&by, &id, action.clone(), filter).await?;
+            // No duty works here.
+            while engine.work_bulk().await? {}
+            engine.history().bulk_job(&job.job.id).await
+        })
+        .await
+    }
+
+    async fn bulk_jobs(&self, limit: usize) -> Result<Vec<BulkView>, Failure> {
+        Ok(self.history()?.bulk_jobs(limit).await?)
+    }
+
+    async fn bulk_job(&self, id: &str) -> Result<BulkView, Failure> {
+        Ok(self.history()?.bulk_job(id).await?)
+    }
+
+    async fn bulk_results(&self, id: &str, limit: usize) -> Result<Vec<BulkResult>, Failure> {
+        Ok(self.history()?.bulk_results(id, None, limit).await?)
+    }
+
+    async fn stop_bulk(&self, id: &str) -> Result<BulkView, Failure> {
+        let (operation, by) = (self.operation(), principal());
+        self.act(async |engine| engine.stop_bulk(&by, &operation, id).await).await
     }
 
     async fn decide(
@@ -285,6 +336,7 @@ impl Target for Folder {
             overlap: new.overlap,
             catch_up: new.catch_up,
             paused: false,
+            labels: new.labels,
         };
         let record = self
             .act(async |engine| engine.put_schedule(&principal(), &self.operation(), schedule).await)

@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::Value;
 use switchyard_api::{
-    ApiKeyView, Approval, Backfilled, DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView,
-    Redriven, RunAt, RunPage, RunView, ScheduleView, WorkflowRecord,
+    ApiKeyView, Approval, Backfilled, BulkAction, BulkPreview, BulkResult, BulkView, DeadLetterGroup,
+    DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt, RunCountView,
+    RunPage, RunView, ScheduleView, Tombstone, WorkflowRecord,
 };
-use switchyard_client::{Client, Events, RunsQuery, Submission};
+use switchyard_client::{Client, Count, Events, RunsQuery, Submission};
 use switchyard_core::run::{Decision, RunStatus};
 use switchyard_core::{ApprovalId, OperationId, PatchId, RunId, Timestamp};
 use switchyard_lang::Program;
@@ -49,15 +50,14 @@ impl Server {
     async fn page(
         &self,
         filter: &RunFilter,
-        before: Option<RunId>,
+        cursor: Option<RunId>,
         limit: usize,
     ) -> Result<RunPage, Failure> {
         let query = RunsQuery {
-            status: filter.status,
-            workflow: filter.workflow.clone(),
-            include_children: filter.include_children,
-            cursor: before,
+            filter: Some(filter.to_string()),
+            cursor,
             limit: Some(limit.min(RUNS_PAGE_MAX)),
+            ..RunsQuery::default()
         };
         Ok(self.client.runs(&query).await?)
     }
@@ -66,13 +66,25 @@ impl Server {
 #[async_trait]
 impl Target for Server {
     async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Failure> {
-        let mut found = self.page(filter, filter.before, filter.limit).await?;
+        let mut found = self.page(filter, filter.cursor, filter.limit).await?;
         while let Some(next) = found.next.filter(|_| found.runs.len() < filter.limit) {
             let more = self.page(filter, Some(next), filter.limit - found.runs.len()).await?;
             found.runs.extend(more.runs);
             found.next = more.next;
         }
         Ok(found)
+    }
+
+    async fn count_runs(&self, filter: &RunFilter, exact: bool) -> Result<RunCountView, Failure> {
+        let count = if exact { Count::Exact } else { Count::Bounded };
+        let query = RunsQuery {
+            filter: Some(filter.to_string()),
+            limit: Some(1),
+            count: Some(count),
+            ..RunsQuery::default()
+        };
+        let counted = self.client.runs(&query).await?.count;
+        counted.ok_or_else(|| Failure::store("the server does not count runs: it is of an earlier version"))
     }
 
     async fn run(&self, run: RunId, at: Option<u64>) -> Result<RunView, Failure> {
@@ -85,7 +97,7 @@ impl Target for Server {
     async fn unfinished(&self) -> Result<Vec<RunAt>, Failure> {
         let mut unfinished = Vec::new();
         for status in RunStatus::ALL.into_iter().filter(|status| !status.is_terminal()) {
-            let filter = RunFilter { status: Some(status), limit: usize::MAX, ..RunFilter::default() };
+            let filter = RunFilter { statuses: vec![status], limit: usize::MAX, ..RunFilter::default() };
             unfinished.extend(self.runs(&filter).await?.runs);
         }
         unfinished.sort_by_key(|record| record.run_id);
@@ -138,6 +150,10 @@ impl Target for Server {
         Ok(self.client.dead_letters(limit).await?)
     }
 
+    async fn dead_letter_groups(&self, limit: usize) -> Result<Vec<DeadLetterGroup>, Failure> {
+        Ok(self.client.dead_letter_groups(limit).await?)
+    }
+
     async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure> {
         Ok(self.client.dead_letter(id).await?)
     }
@@ -160,6 +176,9 @@ impl Target for Server {
         }
         if let Some(deadline) = wanted.deadline {
             submission = submission.deadline(deadline);
+        }
+        for (key, value) in &wanted.labels {
+            submission = submission.label(key, value);
         }
         if let Some(parallelism) = wanted.parallelism {
             submission = submission.parallelism(parallelism);
@@ -192,6 +211,38 @@ impl Target for Server {
     async fn fork(&self, fork: Fork) -> Result<Forked, Failure> {
         let Fork { run, from, input, edits } = fork;
         Ok(self.changing().fork(run, &switchyard_client::Fork { from, input, edits }).await?)
+    }
+
+    async fn delete_run(&self, run: RunId, reason: &str) -> Result<Tombstone, Failure> {
+        Ok(self.changing().delete_run(run, &settings::user(), reason).await?)
+    }
+
+    async fn tombstones(&self, limit: usize) -> Result<Vec<Tombstone>, Failure> {
+        Ok(self.client.tombstones(limit).await?)
+    }
+
+    async fn preview_bulk(&self, action: &BulkAction, filter: &RunFilter) -> Result<BulkPreview, Failure> {
+        Ok(self.client.preview_bulk(action, &filter.to_string()).await?)
+    }
+
+    async fn start_bulk(&self, action: &BulkAction, filter: &RunFilter) -> Result<BulkView, Failure> {
+        Ok(self.changing().start_bulk(action, &filter.to_string(), &settings::user()).await?)
+    }
+
+    async fn bulk_jobs(&self, limit: usize) -> Result<Vec<BulkView>, Failure> {
+        Ok(self.client.bulk_jobs(limit).await?)
+    }
+
+    async fn bulk_job(&self, id: &str) -> Result<BulkView, Failure> {
+        Ok(self.client.bulk_job(id).await?)
+    }
+
+    async fn bulk_results(&self, id: &str, limit: usize) -> Result<Vec<BulkResult>, Failure> {
+        Ok(self.client.bulk_results(id, None, limit).await?.results)
+    }
+
+    async fn stop_bulk(&self, id: &str) -> Result<BulkView, Failure> {
+        Ok(self.changing().stop_bulk(id).await?)
     }
 
     async fn decide(
@@ -235,6 +286,7 @@ impl Target for Server {
             overlap: new.overlap,
             catch_up: new.catch_up,
             paused: false,
+            labels: new.labels,
         };
         Ok(self.changing().put_schedule(&new.name, &schedule).await?)
     }

@@ -69,6 +69,40 @@ fn pages_follow_each_other() {
 }
 
 #[test]
+fn runs_are_found_by_label_and_counted() {
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    sandbox.output(&["run", "hello.yaml", "-i", "name=Ada", "--label", "team=search", "--label", "env=prod"]);
+    sandbox.output(&["run", "hello.yaml", "-i", "name=Bob", "--label", "team=ads"]);
+    let found = sandbox.json(&[
+        "runs",
+        "list",
+        "--label",
+        "team=search",
+        "--created-after",
+        "1h",
+        "--count",
+        "--json",
+    ]);
+    assert_eq!(found["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(found["runs"][0]["labels"], serde_json::json!({"env": "prod", "team": "search"}));
+    assert_eq!(found["count"], serde_json::json!({"runs": 1, "more": false}));
+    let both = sandbox.json(&["runs", "list", "--filter", "status=succeeded,failed order=oldest", "--json"]);
+    assert_eq!(both["runs"][0]["labels"]["team"], "search");
+    assert_transcript!(sandbox.transcript(&["runs", "list", "--filter", "statsu=failed"]), @r#"
+        exit 2
+        --- stdout
+        --- stderr
+        error: a filter has no field `statsu`; did you mean `status`?
+    "#);
+    assert_transcript!(sandbox.transcript(&["run", "hello.yaml", "-i", "name=Ada", "--label", "a b=c"]), @r#"
+        exit 2
+        --- stdout
+        --- stderr
+        error: `a b` is not the key of a label: a letter or digit, then letters, digits, `_`, `-`, `.`, at most 63 of them
+    "#);
+}
+
+#[test]
 fn history_is_printed_and_travelled() {
     let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
     sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);

@@ -37,6 +37,7 @@ fn nightly() -> NewSchedule {
         overlap: Overlap::Skip,
         catch_up: CatchUp::Last,
         paused: false,
+        labels: Default::default(),
     }
 }
 

@@ -14,6 +14,7 @@ pub async fn all<B: Backend>(backend: &B) {
     letters_are_buried_once_and_purged(backend).await;
     letters_go_with_their_run(backend).await;
     an_entry_of_the_outbox_is_kept_with_its_beginning(backend).await;
+    letters_that_say_the_same_are_a_group(backend).await;
 }
 
 fn failed(node: &str, code: &str) -> EventKind {
@@ -103,4 +104,24 @@ async fn an_entry_of_the_outbox_is_kept_with_its_beginning<B: Backend>(backend: 
     assert!(
         letter.excerpt.is_some_and(|excerpt| excerpt.len() < 1_100 && content.starts_with(&excerpt[..900]))
     );
+}
+
+async fn letters_that_say_the_same_are_a_group<B: Backend>(backend: &B) {
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
+    assert!(archive.dead_letter_groups(10).await.unwrap().is_empty());
+    for n in 1..=2 {
+        History::of(run_id(n)).put(&*archive, [accepted(), failed("a", "poisoned")]).await;
+    }
+    History::of(run_id(3))
+        .put(&*archive, [accepted(), ended(EndStatus::Failed), failed("b", "poisoned")])
+        .await;
+    let groups = archive.dead_letter_groups(10).await.unwrap();
+    let [larger, smaller] = &groups[..] else { panic!("{groups:?}") };
+    assert_eq!((larger.letters, larger.node.as_deref(), larger.kind), (2, Some("a"), DeadKind::Task));
+    assert_eq!((larger.first_at, larger.last_at), (at(2), at(2)));
+    assert_eq!(&*larger.reason, "3 workers were lost while they held it");
+    assert!(archive.dead_letter(&larger.example).await.unwrap().is_some());
+    assert_eq!((smaller.letters, smaller.node.as_deref(), smaller.last_at), (1, Some("b"), at(3)));
+    assert_eq!(archive.dead_letter_groups(1).await.unwrap(), std::slice::from_ref(larger));
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 use switchyard_core::error::{NodeError, RunError};
 use switchyard_core::run::*;
-use switchyard_core::{ApprovalId, CasRef, Hash, OperationId, PatchId, Payload, RunId, Timestamp, TraceLink};
+use switchyard_core::{
+    ApprovalId, CasRef, Hash, Labels, OperationId, PatchId, Payload, RunId, Timestamp, TraceLink,
+};
 use switchyard_store::Journal;
 
 /// When everything here begins.
@@ -188,6 +190,8 @@ fn full_acceptance() -> EventKind {
         parent: Some(ParentLink { run: run_id(1), node: "each".into(), index: 2, depth: 1 }),
         forked_from: Some(ForkOrigin { run: run_id(2), node: "fetch".into() }),
         trace: None,
+        labels: Labels::new(),
+        schedule: None,
         seeds: vec![
             seed("a", SeedEnd::Succeeded(Payload::null())),
             seed("b", SeedEnd::Failed(node_error())),
@@ -232,6 +236,7 @@ fn after(kind: &EventKind) -> Option<EventKind> {
         E::ChildStarted { .. } => E::ChildEnded {
             node,
             index: 4,
+            run: None,
             status: EndStatus::Cancelled,
             output: Payload::null(),
             error: Some(run_error()),
@@ -304,7 +309,7 @@ pub fn every_wait() -> Vec<EventKind> {
         timeout_at: None,
         workflow: "enrich/each".into(),
         definition: Hash::of(b"each"),
-        children: vec![ChildSpec { run: run_id(9), input: Payload::null() }],
+        children: vec![ChildSpec::plain(run_id(9), Payload::null())],
         concurrency: 5,
         stop_on_failure: true,
     };
@@ -318,4 +323,37 @@ pub fn every_wait() -> Vec<EventKind> {
         WaitFor::Children(Box::new(plan)),
     ];
     waits.into_iter().map(|on| EventKind::NodeWaiting { node: "wait".into(), on }).collect()
+}
+
+pub fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
+}
+
+/// A run and a plan of children that have labels.
+pub fn labelled() -> Vec<EventKind> {
+    let labels = labels(&[("env", "prod"), ("team", "search")]);
+    let accepted = Accepted { labels: labels.clone(), schedule: Some("nightly".into()), ..acceptance() };
+    let child = ChildSpec { run: run_id(9), input: Payload::null(), labels };
+    let plan = ChildrenPlan {
+        timeout_at: None,
+        workflow: "enrich/each".into(),
+        definition: Hash::of(b"each"),
+        children: vec![child],
+        concurrency: 5,
+        stop_on_failure: true,
+    };
+    let on = WaitFor::Children(Box::new(plan));
+    vec![accepted_as(accepted), EventKind::NodeWaiting { node: "wait".into(), on }]
+}
+
+/// The end of a child that names it.
+pub fn named_child_end() -> EventKind {
+    EventKind::ChildEnded {
+        node: "each".into(),
+        index: 4,
+        run: Some(run_id(9)),
+        status: EndStatus::Succeeded,
+        output: Payload::null(),
+        error: None,
+    }
 }

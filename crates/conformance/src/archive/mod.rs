@@ -10,15 +10,17 @@
 //! ```
 //!
 //! A group is a file here, named after the capability that it checks, or after a part of one: `mark` and `reopen` are
-//! about the journal, `idempotency` and `run_operations` about the index of runs. `all` in it runs its checks, each in
+//! about the journal, `idempotency`, `run_filters` and `run_operations` about the index of runs. `all` in it runs its checks, each in
 //! a place of its own. The checks are private, so one that `all` forgets is a compiler warning. They panic, like any
 //! test.
 
 pub mod access;
 pub mod approvals;
+pub mod bulk;
 pub mod cas;
 pub mod dead_letters;
 pub mod definitions;
+pub mod deletion;
 pub mod fixtures;
 pub mod idempotency;
 pub mod journal;
@@ -29,6 +31,7 @@ pub mod registry;
 pub mod reopen;
 pub mod result_cache;
 pub mod retention;
+pub mod run_filters;
 pub mod run_index;
 pub mod run_operations;
 pub mod schedules;
@@ -65,8 +68,10 @@ pub trait CasBackend: Sync {
 pub async fn run_all<B: Backend>(backend: &B) {
     access::all(backend).await;
     approvals::all(backend).await;
+    bulk::all(backend).await;
     dead_letters::all(backend).await;
     definitions::all(backend).await;
+    deletion::all(backend).await;
     idempotency::all(backend).await;
     journal::all(backend).await;
     mark::all(backend).await;
@@ -76,6 +81,7 @@ pub async fn run_all<B: Backend>(backend: &B) {
     reopen::all(backend).await;
     result_cache::all(backend).await;
     retention::all(backend).await;
+    run_filters::all(backend).await;
     run_index::all(backend).await;
     run_operations::all(backend).await;
     schedules::all(backend).await;
@@ -86,8 +92,8 @@ pub async fn run_all<B: Backend>(backend: &B) {
 macro_rules! archive_tests {
     ($backend:expr) => {
         $crate::archive_tests!($backend;
-            access approvals dead_letters definitions idempotency journal mark operations payload_holders
-            registry reopen result_cache retention run_index run_operations schedules);
+            access approvals bulk dead_letters definitions deletion idempotency journal mark operations payload_holders
+            registry reopen result_cache retention run_filters run_index run_operations schedules);
     };
     ($backend:expr; $($group:ident)*) => {
         $(

@@ -40,6 +40,9 @@ async fn a_row_says_what_was_accepted<B: Backend>(backend: &B) {
         accepted_at: at(1),
         ended_at: None,
         parent: Some(run_id(0)),
+        parent_node: Some("each".into()),
+        schedule: None,
+        labels: Default::default(),
         error: None,
         last_seq: 1,
     };
@@ -149,7 +152,7 @@ async fn the_list_is_newest_first_in_pages<B: Backend>(backend: &B) {
         let page = archive.runs(&filter).await.unwrap();
         pages.push(page.items.iter().map(|run| run.run_id).collect::<Vec<_>>());
         let Some(next) = page.next else { break };
-        filter.before = Some(next);
+        filter.cursor = Some(next);
     }
     assert_eq!(pages, [vec![run_id(4), run_id(3)], vec![run_id(2), run_id(1)], vec![run_id(0)]]);
 
@@ -172,10 +175,10 @@ async fn the_list_can_be_filtered<B: Backend>(backend: &B) {
         History::of(run_id(n)).put(&*archive, std::iter::once(accepted).chain(status.map(ended))).await;
     }
     let all = RunFilter { limit: 10, ..RunFilter::default() };
-    let failed = RunFilter { status: Some(RunStatus::Failed), ..all.clone() };
+    let failed = RunFilter { statuses: vec![RunStatus::Failed], ..all.clone() };
     let enrich = RunFilter { workflow: Some("enrich".into()), ..all.clone() };
     let both = RunFilter { workflow: Some("enrich".into()), ..failed.clone() };
-    let later = RunFilter { before: Some(run_id(4)), ..both.clone() };
+    let later = RunFilter { cursor: Some(run_id(4)), ..both.clone() };
     let nothing = RunFilter { workflow: Some("enric".into()), ..all };
     assert_eq!(listed(&*archive, &failed).await, [run_id(4), run_id(2), run_id(0)]);
     assert_eq!(listed(&*archive, &enrich).await, [run_id(4), run_id(1), run_id(0)]);

@@ -160,7 +160,7 @@ async fn spawn(
     let plan = ChildrenPlan {
         workflow: "child".into(),
         definition,
-        children: children.iter().map(|run| ChildSpec { run: *run, input: Payload::null() }).collect(),
+        children: children.iter().map(|run| ChildSpec::plain(*run, Payload::null())).collect(),
         concurrency,
         stop_on_failure,
         timeout_at: None,

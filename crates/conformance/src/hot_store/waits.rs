@@ -163,7 +163,7 @@ async fn spawn(
     let plan = ChildrenPlan {
         workflow: "child".into(),
         definition,
-        children: children.iter().map(|run| ChildSpec { run: *run, input: Payload::null() }).collect(),
+        children: children.iter().map(|run| ChildSpec::plain(*run, Payload::null())).collect(),
         concurrency,
         stop_on_failure,
         timeout_at: Some(fixture.clock.now().plus(Duration::from_secs(60))),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::run::{ParentLink, Refusal};
-use crate::{Payload, TraceLink};
+use crate::{Labels, Payload, TraceLink};
 
 /// A run to be taken in. Its graph must have been learnt.
 #[derive(Clone, Debug)]
@@ -35,8 +35,9 @@ impl Accepted {
         input: Payload,
         parent: ParentLink,
         trace: Option<Arc<TraceLink>>,
+        labels: Labels,
     ) -> Self {
-        Self { parent: Some(parent), trace, ..Self::plain(workflow, definition, input) }
+        Self { parent: Some(parent), trace, labels, ..Self::plain(workflow, definition, input) }
     }
 
     /// Without keys, limits or ancestry.
@@ -54,6 +55,8 @@ impl Accepted {
             parent: None,
             forked_from: None,
             trace: None,
+            labels: Labels::new(),
+            schedule: None,
             seeds: Vec::new(),
         }
     }

@@ -220,9 +220,9 @@ impl InFlight {
             }
             Effect::ClaimsEnded => self.drop_ended_leases(id),
             Effect::Rewired => self.rewire(id, now),
-            Effect::StartChild { child, workflow, definition, input, parent } => {
+            Effect::StartChild { child, workflow, definition, input, labels, parent } => {
                 let trace = self.run(id).and_then(|run| run.accepted.trace.clone());
-                let accepted = Accepted::child(workflow, definition, input, parent, trace);
+                let accepted = Accepted::child(workflow, definition, input, parent, trace, labels);
                 return self.start_child(child, accepted, now).into_iter().collect();
             }
             Effect::CancelChild { child, compensate, stop_by } => {
@@ -280,7 +280,8 @@ impl InFlight {
         self.age_key(&run, now);
         let mut further = Vec::new();
         if let (Some(parent), Phase::Ended(status)) = (&run.accepted.parent, run.phase) {
-            let end = ChildEnd { status, output: run.output.clone(), error: run.error.clone() };
+            let (output, error) = (run.output.clone(), run.error.clone());
+            let end = ChildEnd { run: Some(id), status, output, error };
             further.extend(self.changing(parent.run, |p, changes| p.child_ended(parent, end, now, changes)));
         }
         if let Some(next) = self.leave_concurrency_key(&run) {

@@ -43,6 +43,9 @@ pub struct Ir {
     /// How many nodes of a run may be active at once.
     pub parallelism: Option<u32>,
     pub deadline: Option<Duration>,
+    /// Children have the labels of their parent, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inherit_labels: bool,
 }
 
 impl Ir {

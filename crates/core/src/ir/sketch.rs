@@ -91,6 +91,7 @@ impl Sketch {
             output: None,
             parallelism: self.parallelism,
             deadline: None,
+            inherit_labels: false,
         };
         self.connect(&mut ir);
         self.add_compensations(&mut ir);

@@ -188,8 +188,9 @@ impl Run {
                 self.node(ix).waits_for_approval()
             }
             EventKind::ChildStarted { index, run, .. } => self.on_child_started(ix, *index, *run, effects),
-            EventKind::ChildEnded { index, status, output, error, .. } => {
-                let end = ChildEnd { status: *status, output: output.clone(), error: error.clone() };
+            EventKind::ChildEnded { index, run, status, output, error, .. } => {
+                let end =
+                    ChildEnd { run: *run, status: *status, output: output.clone(), error: error.clone() };
                 self.on_child_ended(ix, *index, end, effects)
             }
             _ => false,

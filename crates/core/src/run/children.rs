@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::labels;
 
 /// Children that one command starts at most. With more to start, a timer that is due at once starts the next: a
 /// command stays short however long its list is.
@@ -44,6 +45,9 @@ pub struct Child {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChildEnd {
+    /// The child, if its end was recorded since ends name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     pub status: EndStatus,
     pub output: Payload,
     pub error: Option<RunError>,
@@ -213,9 +217,9 @@ impl Run {
         }
         // While a batch is to come, this child leaves its room to that.
         let batch_comes = self.children(ix).is_some_and(|children| children.room() > 0);
-        let ChildEnd { status, output, error } = end;
+        let ChildEnd { run, status, output, error } = end;
         let node = self.id_of(ix);
-        self.emit(EventKind::ChildEnded { node, index: link.index, status, output, error }, now, out);
+        self.emit(EventKind::ChildEnded { node, index: link.index, run, status, output, error }, now, out);
         if batch_comes {
             self.wake_if_gathered(ix, now, out);
         } else {
@@ -271,16 +275,22 @@ impl Run {
         effects: &mut Vec<Effect>,
     ) -> bool {
         let parent = self.link_to_child(ix, index);
+        let inherited = self.ir.inherit_labels.then(|| self.accepted.clone());
         let Some(children) = self.children_mut(ix) else { return false };
         let Some(spec) = children.specs.get(index) else { return false };
         if children.started != index {
             return false;
         }
+        let labels = match inherited {
+            Some(parent) => labels::inherit(&spec.labels, &parent.labels),
+            None => spec.labels.clone(),
+        };
         effects.push(Effect::StartChild {
             child,
             workflow: children.workflow.clone(),
             definition: children.definition,
             input: spec.input.clone(),
+            labels,
             parent,
         });
         children.started += 1;

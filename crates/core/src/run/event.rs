@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{NodeError, RunError};
-use crate::{ApprovalId, Hash, OperationId, PatchId, Payload, RunId, Timestamp, TraceLink};
+use crate::{ApprovalId, Hash, Labels, OperationId, PatchId, Payload, RunId, Timestamp, TraceLink};
 
 /// One entry in a run's history. `seq` counts from 1 without gaps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -138,6 +138,9 @@ pub enum EventKind {
     ChildEnded {
         node: Arc<str>,
         index: u32,
+        /// The child. Events of earlier versions do not name it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunId>,
         status: EndStatus,
         output: Payload,
         error: Option<RunError>,
@@ -170,6 +173,11 @@ pub struct Accepted {
     /// The trace that it belongs to, if it was asked for as part of one or traces are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Arc<TraceLink>>,
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// The schedule that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Arc<str>>,
     /// Results taken over from the run this one was forked from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<Seed>,
@@ -375,6 +383,16 @@ pub struct ChildrenPlan {
 pub struct ChildSpec {
     pub run: RunId,
     pub input: Payload,
+    /// Those of its own definition; inherited ones are added when it starts.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+}
+
+impl ChildSpec {
+    /// Without labels.
+    pub fn plain(run: RunId, input: Payload) -> Self {
+        Self { run, input, labels: Labels::new() }
+    }
 }
 
 impl EventKind {

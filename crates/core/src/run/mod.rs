@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RunError;
 use crate::ids::InvalidId;
 use crate::ir::{Ir, NodeIx};
-use crate::{ApprovalId, Hash, OperationId, Payload, RunId, Timestamp};
+use crate::{ApprovalId, Hash, Labels, OperationId, Payload, RunId, Timestamp};
 
 pub use apply::Damaged;
 pub use children::{
@@ -234,6 +234,7 @@ pub enum Effect {
         workflow: Arc<str>,
         definition: Hash,
         input: Payload,
+        labels: Labels,
         parent: ParentLink,
     },
     /// `stop_by` is the parent's, if the parent is being closed as well.

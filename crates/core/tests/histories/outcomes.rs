@@ -69,7 +69,7 @@ impl How {
             }),
             Self::Spawn(children) => {
                 let number = fresh();
-                let mut child = || ChildSpec { run: RunId::new(now, fresh(), 0), input: Payload::null() };
+                let mut child = || ChildSpec::plain(RunId::new(now, fresh(), 0), Payload::null());
                 TaskOutcome::Waiting(WaitFor::Children(Box::new(ChildrenPlan {
                     workflow: "child".into(),
                     children: (0..children).map(|_| child()).collect(),

@@ -2,10 +2,12 @@
 
 mod bad_input;
 mod budgets;
+mod bulk;
 mod clock;
 mod disk_full;
 mod docs;
 mod examples;
+mod labels;
 mod patches;
 mod retention;
 mod runs;

@@ -250,7 +250,7 @@ async fn runs_are_listed_newest_first_in_pages() {
     let history = fixture.engine().history();
     let first = history.runs(&RunFilter { limit: 3, ..RunFilter::default() }).await.unwrap();
     let rest =
-        history.runs(&RunFilter { limit: 3, before: first.next, ..RunFilter::default() }).await.unwrap();
+        history.runs(&RunFilter { limit: 3, cursor: first.next, ..RunFilter::default() }).await.unwrap();
     let ids: Vec<_> = first.items.iter().chain(&rest.items).map(|run| run.run_id).collect();
     assert_eq!(ids.len(), 5);
     assert!(ids.is_sorted_by(|a, b| a > b), "{ids:?}");

@@ -26,6 +26,7 @@ fn hourly() -> Schedule {
         overlap: Overlap::Skip,
         catch_up: CatchUp::Last,
         paused: false,
+        labels: Default::default(),
     }
 }
 

@@ -215,6 +215,8 @@ impl Building<'_> {
             deadline: None,
             parallelism: None,
             concurrency: None,
+            labels: IndexMap::new(),
+            inherit_labels: self.definition.inherit_labels,
         }
     }
 

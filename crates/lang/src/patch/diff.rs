@@ -73,6 +73,8 @@ fn changed_workflow_fields(before: &Definition, after: &Definition) -> Vec<&'sta
         ("deadline", before.deadline != after.deadline),
         ("parallelism", before.parallelism != after.parallelism),
         ("concurrency", before.concurrency != after.concurrency),
+        ("labels", before.labels != after.labels),
+        ("inherit_labels", before.inherit_labels != after.inherit_labels),
     ];
     changed.into_iter().filter(|(_, changed)| *changed).map(|(field, _)| field).collect()
 }

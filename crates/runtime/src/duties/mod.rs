@@ -1,6 +1,7 @@
 //! Background duties: one file each. What one pass does is a method of the engine or of a store, which tests
 //! call.
 
+mod bulk;
 mod operations;
 mod reclaim;
 mod recover;
@@ -9,6 +10,7 @@ mod schedules;
 mod signals;
 mod timers;
 
+pub use bulk::work_bulk_forever;
 pub use operations::forget_operations_forever;
 pub use reclaim::reclaim_forever;
 pub use recover::recover_forever;

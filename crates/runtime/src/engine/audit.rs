@@ -42,7 +42,7 @@ impl History {
             }
             progress(&audit);
             match page.next {
-                Some(next) => filter.before = Some(next),
+                Some(next) => filter.cursor = Some(next),
                 None => return Ok(audit),
             }
         }

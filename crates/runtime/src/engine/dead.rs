@@ -11,7 +11,7 @@ use switchyard_core::ir::Ir;
 use switchyard_core::run::{Event, EventKind, ReleaseReason};
 use switchyard_core::{Hash, OperationId, RunId};
 use switchyard_store::plain::oversized;
-use switchyard_store::{DeadKind, DeadLetter, Mutation, PRIORITIES, Purge, StoreError};
+use switchyard_store::{DeadKind, DeadLetter, DeadLetterGroup, Mutation, PRIORITIES, Purge, StoreError};
 
 use super::operation::operation as asked;
 use super::{Engine, EngineError, History};
@@ -28,6 +28,13 @@ pub enum PurgeRequest {
 
 /// Dead letters that are counted.
 const COUNTED_MAX: usize = 10_000;
+
+impl History {
+    /// Dead letters by kind, node and reason, the largest groups first.
+    pub async fn dead_letter_groups(&self, limit: usize) -> Result<Vec<DeadLetterGroup>, EngineError> {
+        Ok(self.archive.dead_letter_groups(limit).await?)
+    }
+}
 
 impl Engine {
     /// What waits for workers, by type and priority, and what was given up.

@@ -66,6 +66,7 @@ impl Engine {
             concurrency: origin.accepted.concurrency.clone(),
             forked_from: Some(ForkOrigin { run: fork.run, node: fork.from }),
             idempotency: naming.key.clone(),
+            labels: origin.accepted.labels.clone(),
             seeds,
             ..Accepted::plain(program.ir.name.clone(), program.hash, input)
         };

@@ -4,8 +4,10 @@
 mod approvals;
 mod audit;
 mod body;
+mod bulk;
 mod control;
 mod dead;
+mod delete;
 mod error;
 mod follow;
 mod fork;

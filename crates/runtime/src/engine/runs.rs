@@ -3,7 +3,7 @@
 use switchyard_api::RunAt;
 use switchyard_core::RunId;
 use switchyard_core::run::{Event, Run};
-use switchyard_store::{Page, RunFilter, RunRecord, Size, StoreError, Unfinished};
+use switchyard_store::{COUNTED_MAX, Page, RunCount, RunFilter, RunRecord, Size, StoreError, Unfinished};
 
 use super::{Engine, EngineError, History};
 
@@ -13,9 +13,16 @@ impl History {
         self.archive.run(run).await?.ok_or(EngineError::UnknownRun(run))
     }
 
-    /// Newest first.
+    /// A page of the runs that a filter finds.
     pub async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, EngineError> {
+        filter.check().map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
         Ok(self.archive.runs(filter).await?)
+    }
+
+    /// How many runs a filter finds; up to [`COUNTED_MAX`] unless the count is to be exact.
+    pub async fn count_runs(&self, filter: &RunFilter, exact: bool) -> Result<RunCount, EngineError> {
+        filter.check().map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
+        Ok(self.archive.count_runs(filter, (!exact).then_some(COUNTED_MAX)).await?)
     }
 
     /// Every run that has not ended, oldest first.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use switchyard_api::{Backfilled, ScheduleView, TickRun};
 use switchyard_core::in_flight::Acceptance;
+use switchyard_core::labels::check_labels;
 use switchyard_core::run::{Concurrency, Refusal};
 use switchyard_core::schedule::{Overlap, Schedule, TICKS_MAX, Timetable};
 use switchyard_core::{OperationId, RunId, Timestamp};
@@ -56,6 +57,7 @@ impl Engine {
         let schedule = &schedule;
         let outcome = self.mutate(&request, || async move {
             read(schedule)?;
+            check_labels(&schedule.labels).map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
             // Told now, to the caller that makes it, rather than in the log at every tick.
             let (program, _) = self.scheduled_workflow(schedule).await?;
             let input = self.payloads.load(&schedule.input).await?;
@@ -208,6 +210,8 @@ impl Engine {
             workflow_version: Some(version),
             idempotency_key: Some(schedule.key_of(tick)),
             concurrency,
+            labels: schedule.labels.clone(),
+            schedule: Some(schedule.name.clone()),
             ..Submission::new(program, self.payloads.load(&schedule.input).await?)
         };
         match self.submit(by, submission).await {

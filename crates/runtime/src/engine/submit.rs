@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 use switchyard_core::in_flight::{Acceptance, NewRun};
+use switchyard_core::labels::check_labels;
 use switchyard_core::run::{Accepted, Concurrency, EventKind, Idempotency, Refusal};
-use switchyard_core::{OperationId, Payload, RunId, Timestamp, TraceLink};
+use switchyard_core::{Labels, OperationId, Payload, RunId, Timestamp, TraceLink};
 use switchyard_lang::{Program, Scope};
 use switchyard_store::StoreError;
 
 use super::body::Body;
 use super::{Engine, EngineError};
-use crate::evaluate::{prepare_input, render_text};
+use crate::evaluate::{prepare_input, render_labels, render_text};
 use crate::{Principal, ids};
 
 #[cfg(test)]
@@ -33,6 +34,10 @@ pub struct Submission {
     /// Counted from acceptance; instead of the workflow's own.
     pub deadline: Option<Duration>,
     pub parallelism: Option<u32>,
+    /// Beside those of the workflow, over which they win.
+    pub labels: Labels,
+    /// The schedule that starts it.
+    pub schedule: Option<Arc<str>>,
     /// The trace that it is asked for in.
     pub trace: Option<TraceLink>,
 }
@@ -48,6 +53,8 @@ impl Submission {
             concurrency: None,
             deadline: None,
             parallelism: None,
+            labels: Labels::new(),
+            schedule: None,
             trace: None,
         }
     }
@@ -87,12 +94,15 @@ impl Engine {
         tracing::debug!(%by, run = %naming.run, workflow = %program.ir.name, "a run is submitted");
         self.catalog.add(program.clone()).await?;
         let concurrency = concurrency(&submission, &input).await?;
+        let labels = labels(&submission, &input).await?;
         let accepted = Accepted {
             workflow_version: submission.workflow_version,
             concurrency,
             deadline: submission.deadline.map(|after| now.plus(after)),
             parallelism: submission.parallelism,
             idempotency: naming.key.clone(),
+            labels,
+            schedule: submission.schedule.clone(),
             trace: self.observe.link(naming.run, submission.trace.clone()),
             ..Accepted::plain(program.ir.name.clone(), program.hash, payload)
         };
@@ -195,4 +205,13 @@ async fn concurrency(submission: &Submission, input: &Value) -> Result<Option<Co
     let Some((key, limit)) = submission.program.concurrency() else { return Ok(None) };
     let key = render_text(key, &Scope::new(input.clone())).await.map_err(EngineError::ConcurrencyKey)?;
     Ok(Some(Concurrency { key: key.into(), limit: limit.get() }))
+}
+
+/// Those of the workflow, and over them those of the submission.
+async fn labels(submission: &Submission, input: &Value) -> Result<Labels, EngineError> {
+    check_labels(&submission.labels).map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
+    let mut labels = render_labels(&submission.program, input).await.map_err(EngineError::BadRequest)?;
+    labels.extend(submission.labels.clone());
+    check_labels(&labels).map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
+    Ok(labels)
 }

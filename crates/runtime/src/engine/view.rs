@@ -1,12 +1,21 @@
 //! A run as people and programs see it.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
-use switchyard_api::{MissingPayload, NodeView, NodesInOrder, PatchView, RunView, Wait, payload_reference};
+use switchyard_api::{
+    ChildView, MissingPayload, NodeView, NodesInOrder, PatchView, RunView, Wait, payload_reference,
+};
 use switchyard_core::Payload;
 use switchyard_core::ir::Role;
 use switchyard_core::run::{NodeRun, NodeState, Patched, Run, WaitFor, Waiting};
+use switchyard_store::{RunFilter, RunOrder, StoreError};
 
 use super::{EngineError, History};
+
+/// Children that the document of a run lists; the filter `parent` finds them all.
+const CHILDREN_SHOWN: usize = 200;
 
 /// Brings payloads back for a document, and remembers which it could not.
 struct Loading<'h> {
@@ -41,6 +50,7 @@ impl History {
     /// A run with every payload brought back, or named if it is gone.
     pub async fn view(&self, run: &Run) -> Result<RunView, EngineError> {
         let mut loading = Loading { history: self, missing: Vec::new() };
+        let mut children = self.children(run).await?;
         let mut nodes = Vec::new();
         for ix in run.ir.indices() {
             let (node, spec) = (run.node(ix), run.ir.node(ix));
@@ -48,7 +58,9 @@ impl History {
             if spec.role == Role::Step || node.has_started() {
                 let output =
                     loading.text(&node.output_or_null(), || format!("nodes.{}.output", spec.id)).await?;
-                nodes.push((spec.id.clone(), node_view(node, output)));
+                let mut view = node_view(node, output);
+                view.children = children.remove(&spec.id).unwrap_or_default();
+                nodes.push((spec.id.clone(), view));
             }
         }
         let input = loading.text(&run.accepted.input, || "input".to_owned()).await?;
@@ -64,6 +76,9 @@ impl History {
             accepted_at: run.accepted_at,
             ended_at: run.ended_at,
             parent: run.accepted.parent.as_ref().map(|parent| parent.run),
+            parent_node: run.accepted.parent.as_ref().map(|parent| parent.node.clone()),
+            schedule: run.accepted.schedule.clone(),
+            labels: run.accepted.labels.clone(),
             forked_from: run.accepted.forked_from.as_ref().map(|origin| origin.run),
             input,
             output,
@@ -72,6 +87,28 @@ impl History {
             patches: self.patches(run).await?,
             missing: loading.missing,
         })
+    }
+
+    /// The runs that each node has started, oldest first, at most [`CHILDREN_SHOWN`] of the run.
+    async fn children(&self, run: &Run) -> Result<HashMap<Arc<str>, Vec<ChildView>>, EngineError> {
+        let filter = RunFilter {
+            parent: Some(run.id),
+            order: RunOrder::Oldest,
+            limit: CHILDREN_SHOWN,
+            ..RunFilter::default()
+        };
+        let found = match self.archive.runs(&filter).await {
+            Ok(page) => page.items,
+            // The state of a run is shown while the archive is away; its children are not known then.
+            Err(StoreError::Unavailable(_)) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let mut children: HashMap<Arc<str>, Vec<ChildView>> = HashMap::new();
+        for child in found {
+            let Some(node) = child.parent_node else { continue };
+            children.entry(node).or_default().push(ChildView { run_id: child.run_id, status: child.status });
+        }
+        Ok(children)
     }
 
     /// The patches of a run, oldest first.
@@ -107,6 +144,7 @@ fn node_view(node: &NodeRun, output: Box<RawValue>) -> NodeView {
         error: node.error.clone(),
         waiting_for: waiting_for(node),
         waits: waits(node),
+        children: Vec::new(),
     }
 }
 

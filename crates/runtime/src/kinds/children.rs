@@ -8,7 +8,7 @@ use switchyard_core::{NodeError, Timestamp};
 use switchyard_lang::{Body, Program};
 
 use super::{Call, Done};
-use crate::evaluate::prepare_input;
+use crate::evaluate::{prepare_input, render_labels};
 use crate::{AttemptError, ids};
 
 /// How many runs may be below each other. A workflow that calls itself ends here.
@@ -31,7 +31,9 @@ pub(super) async fn spec(
 ) -> Result<ChildSpec, AttemptError> {
     let input =
         prepare_input(program, input).await.map_err(|e| NodeError::permanent("input", e.to_string()))?;
+    let labels = render_labels(program, &input).await.map_err(|why| NodeError::permanent("labels", why))?;
     Ok(ChildSpec {
+        labels,
         run: ids::run_id(call.services.clock.now(), call.task.run.partition()),
         input: call.services.payloads.keep(&input).await?,
     })
@@ -78,11 +80,14 @@ pub(super) fn has_succeeded(child: &Child) -> bool {
 pub(super) fn why(child: &Child) -> String {
     match &child.end {
         None => "was never started".to_owned(),
-        Some(end) => match (&end.error, end.status) {
-            (Some(error), _) => error.to_string(),
-            (None, EndStatus::Cancelled) => "was cancelled".to_owned(),
-            (None, _) => "failed".to_owned(),
-        },
+        Some(end) => {
+            let why = match (&end.error, end.status) {
+                (Some(error), _) => error.to_string(),
+                (None, EndStatus::Cancelled) => "was cancelled".to_owned(),
+                (None, _) => "failed".to_owned(),
+            };
+            end.run.map_or(why.clone(), |run| format!("{run}: {why}"))
+        }
     }
 }
 

@@ -54,6 +54,16 @@ pub(super) fn register(api: &mut Api) {
         .answer(200, "The dead letters", openapi::list("dead_letters", openapi::listed(letter(), "signal")))
         .problems([400]);
     api.get("/v1/dead-letters", list, list_letters);
+    let groups = api
+        .operation(
+            "dead letters",
+            "groupDeadLetters",
+            "Dead letters by kind, node and reason, the largest groups first",
+        )
+        .query::<ListQuery>()
+        .answer(200, "The groups", openapi::list("groups", group()))
+        .problems([400]);
+    api.get("/v1/dead-letters/groups", groups, list_groups);
     let body = api.schema::<PurgeBody>();
     let purged = json!({ "type": "object", "required": ["purged"], "properties": { "purged": { "type": "integer" } } });
     let purge = api
@@ -84,6 +94,30 @@ pub(super) fn register(api: &mut Api) {
         .answer(200, "It is no dead letter any more", redriven)
         .problems([404, 409]);
     api.post("/v1/dead-letters/{letter}/redrive", redrive, redrive_letter);
+}
+
+fn group() -> Value {
+    json!({
+        "type": "object",
+        "required": ["kind", "node", "reason", "letters", "first_at", "last_at", "example"],
+        "properties": {
+            "kind": { "enum": ["task", "signal", "outbox_entry"] },
+            "node": openapi::maybe(json!({ "type": "string" })),
+            "reason": { "type": "string" },
+            "letters": { "type": "integer", "description": "How many there are" },
+            "first_at": openapi::moment(),
+            "last_at": openapi::moment(),
+            "example": { "type": "string", "description": "The id of one of them" },
+        },
+    })
+}
+
+async fn list_groups(
+    State(state): State<ServerState>,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<Value>, Problem> {
+    let limit = super::runs::page_size(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?;
+    Ok(Json(json!({ "groups": state.engine.history().dead_letter_groups(limit).await? })))
 }
 
 fn letter() -> Value {

@@ -1,6 +1,7 @@
 //! One file for each resource. `api` registers all of them, with their documentation.
 
 mod approvals;
+mod bulk;
 mod control;
 mod dead_letters;
 mod events;
@@ -28,6 +29,7 @@ pub(crate) fn api() -> Api {
     let mut api = Api::new();
     runs::register(&mut api);
     control::register(&mut api);
+    bulk::register(&mut api);
     events::register(&mut api);
     socket::register(&mut api);
     patches::register(&mut api);

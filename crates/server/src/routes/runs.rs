@@ -1,5 +1,6 @@
 //! `/v1/runs`: accepting runs, and looking at them.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -9,13 +10,15 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchyard_api::RunPage;
 use switchyard_core::in_flight::Acceptance;
+use switchyard_core::labels::check_labels;
 use switchyard_core::run::{Concurrency, RunStatus};
-use switchyard_core::{OperationId, RunId, TraceLink};
+use switchyard_core::{Labels, OperationId, RunId, Timestamp, TraceLink};
 use switchyard_lang::{Definition, Program};
 use switchyard_observe::trace::incoming;
 use switchyard_runtime::{EngineError, Principal, Submission, ids};
-use switchyard_store::{RunFilter, StoreError};
+use switchyard_store::{BadFilter, RunFilter, StoreError};
 
 use crate::ServerState;
 use crate::api::Api;
@@ -50,6 +53,9 @@ struct SubmitBody {
     deadline: Option<Lasting>,
     /// How many nodes of the run may be active at once.
     parallelism: Option<NonZeroU32>,
+    /// Words to find the run by, at most 16. They win over those of the workflow.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
 }
 
 #[derive(JsonSchema)]
@@ -72,17 +78,80 @@ struct ConcurrencyBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
-    /// Only runs with this status.
+    /// Any number of conditions: `status=failed,cancelled label=team=search created_after=24h`. A value with blanks is
+    /// quoted.
+    filter: Option<String>,
+    /// Only runs with this status, or one of these, parted by commas.
     status: Option<String>,
     /// Only runs of this workflow.
     workflow: Option<String>,
+    /// Only runs with this label: `team=search`. More of them go into `filter`.
+    label: Option<String>,
+    /// Created at this time or later: RFC 3339, or a duration such as `24h` that is counted back from now.
+    created_after: Option<String>,
+    /// Created before this time.
+    created_before: Option<String>,
+    /// Ended at this time or later.
+    ended_after: Option<String>,
+    /// Ended before this time.
+    ended_before: Option<String>,
+    /// Only runs that this run started.
+    parent: Option<String>,
+    /// Only runs that this schedule started.
+    schedule: Option<String>,
+    /// Only runs that failed at this node.
+    node: Option<String>,
+    /// Only runs whose error has this code.
+    code: Option<String>,
+    /// Only runs with this text in their error. Needs a time range.
+    error: Option<String>,
+    /// `newest` first, which is the default, or `oldest` first.
+    order: Option<String>,
     /// Also runs that other runs started.
     #[serde(default)]
     include_children: bool,
+    /// `true`: how many runs there are, up to 1,000; `exact`: how many, however long that takes.
+    count: Option<CountWanted>,
     /// At most 200; 50 if not given.
     limit: Option<usize>,
     /// `next` of the page before.
     cursor: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum CountWanted {
+    True,
+    Exact,
+}
+
+impl ListQuery {
+    fn filter(&self, now: Timestamp) -> Result<RunFilter, BadFilter> {
+        let mut filter = RunFilter::parse(self.filter.as_deref().unwrap_or_default(), now)?;
+        let conditions = [
+            ("status", &self.status),
+            ("workflow", &self.workflow),
+            ("label", &self.label),
+            ("created_after", &self.created_after),
+            ("created_before", &self.created_before),
+            ("ended_after", &self.ended_after),
+            ("ended_before", &self.ended_before),
+            ("parent", &self.parent),
+            ("schedule", &self.schedule),
+            ("node", &self.node),
+            ("code", &self.code),
+            ("error", &self.error),
+            ("order", &self.order),
+        ];
+        for (field, value) in conditions {
+            if let Some(value) = value {
+                filter.set(field, value, now)?;
+            }
+        }
+        filter.include_children |= self.include_children;
+        filter.check()?;
+        Ok(filter)
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -117,9 +186,9 @@ pub(super) fn register(api: &mut Api) {
         .problems([404, 409]);
     api.post("/v1/runs", submit, submit_run);
     let list = api
-        .operation("runs", "listRuns", "List runs, newest first")
+        .operation("runs", "listRuns", "List runs that every condition holds for, newest first")
         .query::<ListQuery>()
-        .answer(200, "A page of runs", openapi::page("runs", openapi::run_record()))
+        .answer(200, "A page of runs", openapi::run_page())
         .problems([400]);
     api.get("/v1/runs", list, list_runs);
     let show = api
@@ -163,6 +232,7 @@ async fn submit_run(
         concurrency: body.concurrency.map(concurrency).transpose()?,
         deadline: body.deadline.map(|deadline| deadline.0),
         parallelism: body.parallelism.map(NonZeroU32::get),
+        labels: labels(body.labels)?,
         trace: trace(&headers),
         ..Submission::new(program, body.input)
     };
@@ -233,6 +303,13 @@ fn idempotency_key(key: String) -> Result<String, Problem> {
     Ok(key)
 }
 
+/// Labels of a body, refused with the one that is wrong.
+pub(super) fn labels(given: BTreeMap<String, String>) -> Result<Labels, Problem> {
+    let labels: Labels = given.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+    check_labels(&labels).map_err(|bad| Problem::unprocessable("invalid_labels", bad))?;
+    Ok(labels)
+}
+
 fn concurrency(body: ConcurrencyBody) -> Result<Concurrency, Problem> {
     short("concurrency.key", &body.key, KEY_BYTES_MAX)?;
     Ok(Concurrency { key: body.key.into(), limit: body.limit.get() })
@@ -257,16 +334,25 @@ async fn list_runs(
     State(state): State<ServerState>,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let invalid = |error| Problem::bad_request("invalid_query", error);
+    let now = state.engine.clock().now();
+    let filter = query.filter(now).map_err(|bad| Problem::bad_request("invalid_query", bad))?;
+    let cursor = query.cursor.as_deref().map(str::parse::<RunId>).transpose();
     let filter = RunFilter {
-        status: query.status.map(|text| text.parse::<RunStatus>().map_err(invalid)).transpose()?,
-        workflow: query.workflow,
-        include_children: query.include_children,
-        before: query.cursor.map(|text| text.parse::<RunId>().map_err(invalid)).transpose()?,
+        cursor: cursor.map_err(|error| Problem::bad_request("invalid_query", error))?,
         limit: page_size(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?,
+        ..filter
     };
-    let page = state.engine.history().runs(&filter).await?;
-    Ok(Json(json!({ "runs": page.items, "next": page.next })))
+    let history = state.engine.history();
+    let page = history.runs(&filter).await?;
+    let count = match query.count {
+        None => None,
+        Some(wanted) => {
+            let all = RunFilter { cursor: None, ..filter };
+            Some(history.count_runs(&all, wanted == CountWanted::Exact).await?.into())
+        }
+    };
+    let page = RunPage { runs: page.items, next: page.next, count };
+    Ok(Json(serde_json::to_value(page)?))
 }
 
 pub(super) fn page_size(asked: Option<usize>, default: usize, max: usize) -> Result<usize, Problem> {

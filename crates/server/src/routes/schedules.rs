@@ -1,5 +1,6 @@
 //! `/v1/schedules`: workflows that start by themselves.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -55,6 +56,9 @@ struct ScheduleBody {
     /// Start nothing until it is resumed.
     #[serde(default)]
     paused: bool,
+    /// Labels of its runs, at most 16. They win over those of the workflow.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
 }
 
 /// The input of a run that is given none.
@@ -193,6 +197,7 @@ async fn put_schedule(
         overlap: body.overlap,
         catch_up: body.catch_up,
         paused: body.paused,
+        labels: super::runs::labels(body.labels)?,
     };
     let record =
         state.engine.put_schedule(&caller, &operation, schedule).await.map_err(|error| {

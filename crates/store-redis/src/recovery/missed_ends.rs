@@ -69,7 +69,9 @@ impl RedisStore {
         let Some(record) = record else { return Ok(None) };
         let last = self.archive.events(run, record.last_seq - 1, 1).await?;
         Ok(last.into_iter().find_map(|event| match event.kind {
-            EventKind::RunEnded { status, output, error } => Some(ChildEnd { status, output, error }),
+            EventKind::RunEnded { status, output, error } => {
+                Some(ChildEnd { run: Some(run), status, output, error })
+            }
             _ => None,
         }))
     }

@@ -25,6 +25,9 @@ pub trait DeadLetters: Operations {
     /// Newest first, without their signals, which may be large.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
 
+    /// Dead letters by kind, node and reason: the largest groups first, at most `limit`.
+    async fn dead_letter_groups(&self, limit: usize) -> Result<Vec<DeadLetterGroup>, StoreError>;
+
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError>;
 
     /// [`Mutation::PurgeDeadLetters`] without an operation. How many were removed.
@@ -53,6 +56,22 @@ pub struct DeadLetter {
     pub excerpt: Option<Arc<str>>,
     #[serde(with = "time::rfc3339")]
     pub at: Timestamp,
+}
+
+/// Dead letters that say the same about the same node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeadLetterGroup {
+    pub kind: DeadKind,
+    pub node: Option<Arc<str>>,
+    pub reason: Arc<str>,
+    /// How many there are.
+    pub letters: u64,
+    #[serde(with = "time::rfc3339")]
+    pub first_at: Timestamp,
+    #[serde(with = "time::rfc3339")]
+    pub last_at: Timestamp,
+    /// One of them.
+    pub example: Arc<str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

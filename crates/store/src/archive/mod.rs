@@ -2,8 +2,10 @@
 
 mod access;
 mod approvals;
+mod bulk;
 mod dead_letters;
 mod definitions;
+mod deletion;
 mod journal;
 mod operations;
 mod payload_holders;
@@ -15,8 +17,12 @@ mod schedules;
 
 pub use access::{Access, ApiKeyRecord};
 pub use approvals::{ApprovalFilter, ApprovalRecord, ApprovalStatus, Approvals};
-pub use dead_letters::{DeadKind, DeadLetter, DeadLetters, POISONED, Purge};
+pub use bulk::{
+    BulkAction, BulkCounts, BulkJob, BulkJobs, BulkOutcome, BulkProgress, BulkResult, BulkStatus,
+};
+pub use dead_letters::{DeadKind, DeadLetter, DeadLetterGroup, DeadLetters, POISONED, Purge};
 pub use definitions::Definitions;
+pub use deletion::{DeleteRequest, Deletion, Tombstone, Tombstones};
 pub use journal::{Ack, ArchiveMark, Journal, MARK_EVERY};
 pub use operations::{
     Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRecord, OperationRequest, Operations,
@@ -25,7 +31,7 @@ pub use payload_holders::PayloadHolders;
 pub use registry::{Registry, WorkflowRecord};
 pub use result_cache::ResultCache;
 pub use retention::{Retention, RetentionPolicy};
-pub use run_index::{AppliedOperation, Page, RunFilter, RunIndex, RunRecord, Unfinished};
+pub use run_index::{AppliedOperation, Page, RunIndex, RunRecord, Unfinished};
 pub use schedules::{ScheduleRecord, Schedules};
 
 /// A backend with every capability of an archive. A backend implements the capabilities; a caller that needs one takes
@@ -43,6 +49,8 @@ pub trait Archive:
     + ResultCache
     + Retention
     + PayloadHolders
+    + Tombstones
+    + BulkJobs
 {
 }
 
@@ -59,5 +67,7 @@ impl<T> Archive for T where
         + ResultCache
         + Retention
         + PayloadHolders
+        + Tombstones
+        + BulkJobs
 {
 }

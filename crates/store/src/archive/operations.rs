@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 use switchyard_core::run::Refusal;
 use switchyard_core::{Hash, OperationId, Timestamp};
 
-use crate::{ApiKeyRecord, Purge, ScheduleRecord, StoreError, WorkflowRecord};
+use crate::{
+    ApiKeyRecord, BulkJob, DeleteRequest, Deletion, Purge, ScheduleRecord, StoreError, WorkflowRecord,
+};
 
 /// Makes changes that belong to no run, each once for its operation id.
 #[async_trait]
@@ -33,7 +35,7 @@ pub trait Operations: Send + Sync + 'static {
 /// How long an operation is remembered at least.
 pub const OPERATIONS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// A change to workflows, schedules, API keys or dead letters.
+/// A change to workflows, schedules, API keys, dead letters, bulk jobs, or the deletion of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mutation {
     /// Gives a definition a name; a new version unless the newest one is the same definition already.
@@ -54,6 +56,15 @@ pub enum Mutation {
         at: Timestamp,
     },
     PurgeDeadLetters(Purge),
+    /// Deletes a run that has ended and the runs that it started, all of it or nothing, and leaves a tombstone.
+    DeleteRun(Box<DeleteRequest>),
+    /// Adds a bulk job.
+    StartBulk(Box<BulkJob>),
+    /// Ends a bulk job that has work left.
+    StopBulk {
+        id: String,
+        at: Timestamp,
+    },
     /// Changes nothing, and keeps a note on an operation that is carried out elsewhere.
     Note(Value),
 }
@@ -71,6 +82,8 @@ pub enum MutationOutcome {
     /// How many were removed.
     Removed(usize),
     Noted(Value),
+    Deletion(Deletion),
+    Bulk(Box<BulkJob>),
 }
 
 impl MutationOutcome {
@@ -113,6 +126,20 @@ impl MutationOutcome {
         match self {
             Self::Noted(note) => Ok(note),
             other => Err(other.unexpected("a note")),
+        }
+    }
+
+    pub fn deletion(self) -> Result<Deletion, StoreError> {
+        match self {
+            Self::Deletion(deletion) => Ok(deletion),
+            other => Err(other.unexpected("a deletion")),
+        }
+    }
+
+    pub fn bulk(self) -> Result<BulkJob, StoreError> {
+        match self {
+            Self::Bulk(job) => Ok(*job),
+            other => Err(other.unexpected("a bulk job")),
         }
     }
 

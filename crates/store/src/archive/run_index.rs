@@ -6,17 +6,20 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use switchyard_core::error::RunError;
 use switchyard_core::run::RunStatus;
-use switchyard_core::{Hash, OperationId, RunId, Timestamp, time};
+use switchyard_core::{Hash, Labels, OperationId, RunId, Timestamp, time};
 
-use crate::StoreError;
+use crate::{RunCount, RunFilter, StoreError};
 
 /// Finds runs, and the commands that took effect on them.
 #[async_trait]
 pub trait RunIndex: Send + Sync + 'static {
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Newest first.
+    /// In the order that the filter asks for.
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError>;
+
+    /// How many runs the filter finds. Counting stops behind `max`.
+    async fn count_runs(&self, filter: &RunFilter, max: Option<u64>) -> Result<RunCount, StoreError>;
 
     /// Every run that has not ended, oldest first.
     async fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError>;
@@ -48,6 +51,14 @@ pub struct RunRecord {
     #[serde(with = "time::rfc3339::option")]
     pub ended_at: Option<Timestamp>,
     pub parent: Option<RunId>,
+    /// The node of its parent that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_node: Option<Arc<str>>,
+    /// The schedule that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     pub error: Option<RunError>,
     /// The seq of its newest event here.
     pub last_seq: u64,
@@ -61,22 +72,10 @@ pub struct Unfinished {
     pub last_seq: u64,
 }
 
-/// Which runs to list.
-#[derive(Clone, Debug, Default)]
-pub struct RunFilter {
-    pub status: Option<RunStatus>,
-    pub workflow: Option<String>,
-    /// Runs that another run started are left out unless asked for.
-    pub include_children: bool,
-    /// Only runs older than this one: the cursor of the page before.
-    pub before: Option<RunId>,
-    pub limit: usize,
-}
-
 #[derive(Clone, Debug)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Hand it back as `before` for the next page.
+    /// Hand it back as `cursor` for the next page.
     pub next: Option<RunId>,
 }
 

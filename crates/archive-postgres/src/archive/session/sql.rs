@@ -19,9 +19,13 @@ pub(super) const FIND_EVENTS: &str = "SELECT run, seq, at, body, checksum FROM e
     JOIN unnest($1::text[], $2::bigint[]) AS wanted (run, seq) USING (run, seq)";
 
 pub(super) const ADD_RUNS: &str = "INSERT INTO runs (id, workflow, workflow_version, definition, status, queued, accepted_at,
-        parent, idempotency_key, idempotency_body, ended_at, error, last_seq)
+        parent, idempotency_key, idempotency_body, ended_at, error, last_seq, parent_node, schedule, error_node, error_code)
     SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::text[], $6::boolean[], $7::bigint[],
-        $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[], $13::bigint[])";
+        $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[], $13::bigint[], $14::text[], $15::text[],
+        $16::text[], $17::text[])";
+
+pub(super) const ADD_LABELS: &str = "INSERT INTO run_labels (run, key, value)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[])";
 
 pub(super) const MOVE_RUNS: &str = "UPDATE runs SET last_seq = moved.last_seq
     FROM unnest($1::text[], $2::bigint[]) AS moved (id, last_seq) WHERE runs.id = moved.id";
@@ -29,9 +33,13 @@ pub(super) const MOVE_RUNS: &str = "UPDATE runs SET last_seq = moved.last_seq
 pub(super) const TURN_RUNS: &str =
     "UPDATE runs SET last_seq = turned.last_seq, status = turned.status, queued = turned.queued,
         ended_at = CASE WHEN turned.has_end THEN turned.ended_at ELSE runs.ended_at END,
-        error = CASE WHEN turned.has_end THEN turned.error ELSE runs.error END
-    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[])
-        AS turned (id, last_seq, status, queued, has_end, ended_at, error) WHERE runs.id = turned.id";
+        error = CASE WHEN turned.has_end THEN turned.error ELSE runs.error END,
+        error_node = CASE WHEN turned.has_end THEN turned.error_node ELSE runs.error_node END,
+        error_code = CASE WHEN turned.has_end THEN turned.error_code ELSE runs.error_code END
+    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[],
+        $8::text[], $9::text[])
+        AS turned (id, last_seq, status, queued, has_end, ended_at, error, error_node, error_code)
+    WHERE runs.id = turned.id";
 
 pub(super) const ADD_EVENTS: &str = "INSERT INTO events (run, seq, at, kind, body, checksum)
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])";

@@ -46,9 +46,15 @@ impl Session {
             .collect();
         let bodies: Vec<_> =
             rows.iter().map(|(.., with, _)| with.idempotency.as_ref().map(|i| i.body.to_string())).collect();
-        let (ends, errors) = ends(rows.iter().map(|(_, _, changes, ..)| *changes));
+        let Ends { at: ends, errors, nodes, codes } = ends(rows.iter().map(|(_, _, changes, ..)| *changes));
+        let parent_nodes: Vec<_> = rows
+            .iter()
+            .map(|(.., with, _)| with.parent.as_ref().map(|parent| text::stored(&parent.node)))
+            .collect();
+        let schedules: Vec<_> =
+            rows.iter().map(|(.., with, _)| with.schedule.as_deref().map(text::stored)).collect();
         let seqs: Vec<_> = rows.iter().map(|(_, row, ..)| row.last_seq.cast_signed()).collect();
-        let params: [Param<'_>; 13] = [
+        let params: [Param<'_>; 17] = [
             &ids,
             &workflows,
             &versions,
@@ -62,8 +68,28 @@ impl Session {
             &ends,
             &errors,
             &seqs,
+            &parent_nodes,
+            &schedules,
+            &nodes,
+            &codes,
         ];
         self.client.execute(&self.add_runs, &params).await.map(drop)
+    }
+
+    pub(super) async fn add_labels(&self, group: &Group<'_>) -> Result<(), Error> {
+        let (mut runs, mut keys, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, _, changes) in changed(group) {
+            let Some((accepted, _)) = changes.accepted else { continue };
+            for (key, value) in &accepted.labels {
+                runs.push(id.clone());
+                keys.push(text::stored(key));
+                values.push(text::stored(value));
+            }
+        }
+        if runs.is_empty() {
+            return Ok(());
+        }
+        self.client.execute(&self.add_labels, &[&runs, &keys, &values]).await.map(drop)
     }
 
     /// Runs that have new events and are otherwise as they were.
@@ -90,8 +116,9 @@ impl Session {
         let statuses: Vec<_> = turned.iter().map(|(_, row, _)| row.status.as_str()).collect();
         let queued: Vec<_> = turned.iter().map(|(_, row, _)| row.queued).collect();
         let has_end: Vec<_> = turned.iter().map(|(.., changes)| changes.end.is_some()).collect();
-        let (ends, errors) = ends(turned.iter().map(|(.., changes)| *changes));
-        let params: [Param<'_>; 7] = [&ids, &seqs, &statuses, &queued, &has_end, &ends, &errors];
+        let Ends { at: ends, errors, nodes, codes } = ends(turned.iter().map(|(.., changes)| *changes));
+        let params: [Param<'_>; 9] =
+            [&ids, &seqs, &statuses, &queued, &has_end, &ends, &errors, &nodes, &codes];
         self.client.execute(&self.turn_runs, &params).await.map(drop)
     }
 
@@ -243,12 +270,24 @@ impl Session {
     }
 }
 
-fn ends<'a, 'g: 'a>(
-    runs: impl Iterator<Item = &'a RunChanges<'g>>,
-) -> (Vec<Option<i64>>, Vec<Option<String>>) {
-    runs.map(|run| match &run.end {
-        Some(end) => (millis(end.at), end.error.map(to_json)),
-        None => (None, None),
-    })
-    .unzip()
+/// When and why runs ended, a column each.
+#[derive(Default)]
+struct Ends {
+    at: Vec<Option<i64>>,
+    errors: Vec<Option<String>>,
+    nodes: Vec<Option<String>>,
+    codes: Vec<Option<String>>,
+}
+
+fn ends<'a, 'g: 'a>(runs: impl Iterator<Item = &'a RunChanges<'g>>) -> Ends {
+    let mut ends = Ends::default();
+    let stored = |text: &str| text::stored(text).into_owned();
+    for run in runs {
+        let error = run.end.as_ref().and_then(|end| end.error);
+        ends.at.push(run.end.as_ref().and_then(|end| millis(end.at)));
+        ends.errors.push(error.map(to_json));
+        ends.nodes.push(error.and_then(|error| error.node.as_deref()).map(stored));
+        ends.codes.push(error.map(|error| stored(&error.code)));
+    }
+    ends
 }

@@ -19,6 +19,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0008_event_checksums.sql"),
     include_str!("0009_operations.sql"),
     include_str!("0010_run_operations.sql"),
+    include_str!("0011_run_filters.sql"),
+    include_str!("0012_bulk_jobs.sql"),
 ];
 
 /// "SWYD", so that another program's SQLite file is not taken for ours.

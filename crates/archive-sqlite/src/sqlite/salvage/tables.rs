@@ -15,7 +15,7 @@ use crate::sqlite::error::cannot_open;
 use crate::sqlite::{OpenMode, Options, connect};
 
 /// What is made anew from events and definitions, and what may be forgotten.
-const NOT_COPIED: [&str; 5] = ["events", "runs", "approvals", "definitions", "cache"];
+const NOT_COPIED: [&str; 6] = ["events", "runs", "run_labels", "approvals", "definitions", "cache"];
 
 /// Rows of tables that partly follow from events.
 const COPIED_WHERE: [(&str, &str); 2] =

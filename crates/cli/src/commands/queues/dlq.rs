@@ -29,6 +29,10 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
 
+    /// By kind, node and reason, the largest groups first
+    #[arg(long)]
+    group: bool,
+
     /// Print them as JSON
     #[arg(long)]
     json: bool,
@@ -95,6 +99,9 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
 }
 
 async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
+    if args.group {
+        return list_groups(args, settings).await;
+    }
     let letters = target::find(settings).await?.dead_letters(args.limit as usize).await?;
     if args.json {
         return Ok(output::json(&letters)?);
@@ -104,6 +111,28 @@ async fn list(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
         return Ok(());
     }
     Ok(output::table(HEADER, letters.iter().map(row).collect())?)
+}
+
+async fn list_groups(args: &ListArgs, settings: &Settings) -> Result<(), Failure> {
+    let groups = target::find(settings).await?.dead_letter_groups(args.limit as usize).await?;
+    if args.json {
+        return Ok(output::json(&groups)?);
+    }
+    if groups.is_empty() {
+        output::tell("no dead letters");
+        return Ok(());
+    }
+    let rows = groups.iter().map(|group| {
+        [
+            group.letters.to_string(),
+            group.kind.as_str().to_owned(),
+            group.node.as_deref().unwrap_or("-").to_owned(),
+            output::moment(group.last_at),
+            group.example.to_string(),
+            group.reason.to_string(),
+        ]
+    });
+    Ok(output::table(["LETTERS", "KIND", "NODE", "NEWEST", "EXAMPLE", "REASON"], rows.collect())?)
 }
 
 const HEADER: [&str; 7] = ["DEAD LETTER", "KIND", "TYPE", "RUN", "NODE", "SINCE", "REASON"];

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 use switchyard_core::RunId;
+use switchyard_store::BulkAction;
 
+use crate::commands::bulk::BulkArgs;
 use crate::commands::tell_status;
 use crate::errors::Failure;
 use crate::input;
@@ -13,7 +15,11 @@ use crate::settings::Settings;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  switchyard runs cancel run_… --reason 'wrong customer'")]
 pub(crate) struct CancelArgs {
-    run: RunId,
+    #[arg(required_unless_present = "filter")]
+    run: Option<RunId>,
+
+    #[command(flatten)]
+    bulk: BulkArgs,
 
     /// Why, for its history
     #[arg(long, default_value = "")]
@@ -39,7 +45,11 @@ pub(crate) struct CancelArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  switchyard runs pause run_…")]
 pub(crate) struct PauseArgs {
-    run: RunId,
+    #[arg(required_unless_present = "filter")]
+    run: Option<RunId>,
+
+    #[command(flatten)]
+    bulk: BulkArgs,
 
     #[command(flatten)]
     operation: OperationArgs,
@@ -53,7 +63,11 @@ pub(crate) struct PauseArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  switchyard runs resume run_… && switchyard run --resume run_…")]
 pub(crate) struct ResumeArgs {
-    run: RunId,
+    #[arg(required_unless_present = "filter")]
+    run: Option<RunId>,
+
+    #[command(flatten)]
+    bulk: BulkArgs,
 
     #[command(flatten)]
     operation: OperationArgs,
@@ -85,20 +99,37 @@ pub(crate) struct SignalArgs {
 }
 
 pub(crate) async fn cancel(args: &CancelArgs, settings: &Settings) -> Result<(), Failure> {
+    if let Some(filter) = args.bulk.read()? {
+        let action = BulkAction::Cancel {
+            reason: args.reason.as_str().into(),
+            compensate: !args.no_compensate,
+            now: args.now,
+        };
+        return args.bulk.start(action, &filter, &args.operation, settings, args.json).await;
+    }
+    let run = one(args.run)?;
     let target = args.operation.find(settings).await?;
-    let at = target.cancel(args.run, &args.reason, !args.no_compensate, args.now).await?;
+    let at = target.cancel(run, &args.reason, !args.no_compensate, args.now).await?;
     tell_status(at, args.json, &*target)
 }
 
 pub(crate) async fn pause(args: &PauseArgs, settings: &Settings) -> Result<(), Failure> {
+    if let Some(filter) = args.bulk.read()? {
+        return args.bulk.start(BulkAction::Pause, &filter, &args.operation, settings, args.json).await;
+    }
+    let run = one(args.run)?;
     let target = args.operation.find(settings).await?;
-    let at = target.pause(args.run).await?;
+    let at = target.pause(run).await?;
     tell_status(at, args.json, &*target)
 }
 
 pub(crate) async fn resume(args: &ResumeArgs, settings: &Settings) -> Result<(), Failure> {
+    if let Some(filter) = args.bulk.read()? {
+        return args.bulk.start(BulkAction::Resume, &filter, &args.operation, settings, args.json).await;
+    }
+    let run = one(args.run)?;
     let target = args.operation.find(settings).await?;
-    let at = target.resume(args.run).await?;
+    let at = target.resume(run).await?;
     tell_status(at, args.json, &*target)
 }
 
@@ -110,4 +141,9 @@ pub(crate) async fn signal(args: &SignalArgs, settings: &Settings) -> Result<(),
     let target = args.operation.find(settings).await?;
     let at = target.signal(args.run, &args.name, &payload).await?;
     tell_status(at, args.json, &*target)
+}
+
+/// The run, where no filter is given.
+pub(crate) fn one(run: Option<RunId>) -> Result<RunId, Failure> {
+    run.ok_or_else(|| Failure::usage("say which run, or which runs with --filter"))
 }

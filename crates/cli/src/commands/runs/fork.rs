@@ -1,7 +1,10 @@
 //! `switchyard runs fork`
 
 use switchyard_core::RunId;
+use switchyard_store::BulkAction;
 
+use crate::commands::bulk::BulkArgs;
+use crate::commands::runs::control::one;
 use crate::drive::{self, How, Since};
 use crate::errors::Failure;
 use crate::flags::WorkArgs;
@@ -15,11 +18,15 @@ use crate::target::{Fork, Opening};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  switchyard runs fork run_… --from analyze --edit better-prompt.yaml")]
 pub(crate) struct Args {
-    run: RunId,
+    #[arg(required_unless_present = "filter", requires = "from")]
+    run: Option<RunId>,
 
-    /// This node and everything after it is done again
+    #[command(flatten)]
+    bulk: BulkArgs,
+
+    /// This node and everything after it is done again; with --filter, the node that a run failed at if not given
     #[arg(long, value_name = "NODE")]
-    from: String,
+    from: Option<String>,
 
     /// Another input, as JSON
     #[arg(long, value_name = "JSON")]
@@ -45,16 +52,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failure> {
+    if let Some(filter) = args.bulk.read()? {
+        let action = BulkAction::Fork { from: args.from.as_deref().map(Into::into) };
+        return args.bulk.start(action, &filter, &args.operation, settings, args.json).await;
+    }
+    let origin = one(args.run)?;
+    let from = args.from.ok_or_else(|| Failure::usage("say which node to fork from with --from"))?;
     let input = args.input.as_deref().map(|text| input::json("--input", text)).transpose()?;
     let edits = args.edit.as_deref().map(input::operations).transpose()?.unwrap_or_default();
     let mut target = args.operation.find(settings).await?;
     target.open(Opening { create: false }).await?;
     drive::tell_others(target.taken_up());
-    let fork = Fork { run: args.run, from: args.from, input, edits };
+    let fork = Fork { run: origin, from, input, edits };
     let forked = target.fork(fork).await.map_err(|failure| failure.about("the fork"))?;
     let run = forked.run.run_id;
     let kept = if forked.kept.is_empty() { "nothing".to_owned() } else { forked.kept.join(", ") };
-    output::tell(&format!("{run} forked from {}, kept: {kept}", args.run));
+    output::tell(&format!("{run} forked from {origin}, kept: {kept}"));
     forked.diff.iter().for_each(|line| output::tell(&format!("  {line}")));
     let how = How { settings, json: args.json };
     if args.detach {

@@ -1,37 +1,46 @@
 //! `switchyard runs list`
 
+use switchyard_api::RunCountView;
 use switchyard_core::RunId;
-use switchyard_core::run::RunStatus;
-use switchyard_store::{RunFilter, RunRecord};
+use switchyard_store::{RunFilter, RunOrder, RunRecord};
 
 use crate::errors::Failure;
+use crate::filter::FilterArgs;
 use crate::output;
 use crate::settings::Settings;
 use crate::target;
 
 /// List runs, newest first
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  switchyard runs list --status failed --limit 5")]
+#[command(after_help = "Examples:\n  switchyard runs list --status failed --limit 5
+  switchyard runs list --label team=search --created-after 24h --count")]
 pub(crate) struct Args {
-    /// Only runs that stand so: queued, running, paused, closing, compensating, succeeded, failed, cancelled
-    #[arg(long)]
-    status: Option<RunStatus>,
-
-    /// Only runs of this workflow
-    #[arg(long, value_name = "NAME")]
-    workflow: Option<String>,
+    #[command(flatten)]
+    which: FilterArgs,
 
     /// Also runs that other runs started
     #[arg(long)]
     all: bool,
 
+    /// Oldest first
+    #[arg(long)]
+    oldest: bool,
+
     /// How many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
 
-    /// Only runs older than this one: the next page
-    #[arg(long, value_name = "RUN")]
-    before: Option<RunId>,
+    /// Only runs behind this one: the next page
+    #[arg(long, value_name = "RUN", alias = "before")]
+    after: Option<RunId>,
+
+    /// Also say how many there are, up to 1,000
+    #[arg(long)]
+    count: bool,
+
+    /// Count all of them, however long that takes
+    #[arg(long)]
+    exact: bool,
 
     /// Print `{"runs": […], "next": …}`
     #[arg(long)]
@@ -39,14 +48,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failure> {
+    let given = args.which.read()?;
     let filter = RunFilter {
-        status: args.status,
-        workflow: args.workflow,
-        include_children: args.all,
-        before: args.before,
+        include_children: given.include_children || args.all,
+        order: if args.oldest { RunOrder::Oldest } else { given.order },
+        cursor: args.after,
         limit: args.limit as usize,
+        ..given
     };
-    let page = target::find(settings).await?.runs(&filter).await?;
+    let target = target::find(settings).await?;
+    let mut page = target.runs(&filter).await?;
+    if args.count || args.exact {
+        page.count = Some(target.count_runs(&filter, args.exact).await?);
+    }
     if args.json {
         return Ok(output::json(&page)?);
     }
@@ -56,10 +70,23 @@ pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failu
     }
     let rows = page.runs.iter().map(row).collect();
     output::table(["RUN", "WORKFLOW", "STATUS", "ACCEPTED", "TOOK", "ERROR"], rows)?;
+    if let Some(count) = page.count {
+        output::tell(&counted(count));
+    }
     if let Some(next) = page.next {
-        output::hint(&format!("there may be more: --before {next}"));
+        output::hint(&format!("there may be more: --after {next}"));
     }
     Ok(())
+}
+
+/// `1,000+ runs`
+pub(crate) fn counted(count: RunCountView) -> String {
+    let digits = count.runs.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    let more = if count.more { "+" } else { "" };
+    let noun = if count.runs == 1 && !count.more { "run" } else { "runs" };
+    format!("{}{more} {noun}", groups.join(","))
 }
 
 fn row(run: &RunRecord) -> [String; 6] {

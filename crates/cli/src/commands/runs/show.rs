@@ -9,6 +9,9 @@ use crate::output;
 use crate::settings::Settings;
 use crate::target;
 
+/// Children of one node that are shown.
+const CHILDREN_SHOWN: usize = 10;
+
 /// Show a run: where it stands, its nodes, its output; now, or at any point of its history
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  switchyard runs show run_… --at 7")]
@@ -34,10 +37,29 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
         ["NODE", "STATUS", "ATTEMPTS", "STARTED", "TOOK", "DETAIL"],
         view.nodes.0.iter().map(|(id, node)| row(id, node)).collect(),
     )?;
+    tell_children(&view)?;
     if view.ended_at.is_some() {
         output::line(&format!("\noutput: {}", view.output))?;
     }
     ending::tell_missing(&view);
+    Ok(())
+}
+
+/// The runs that nodes have started, a few of each.
+fn tell_children(view: &RunView) -> Result<(), Failure> {
+    let with_children: Vec<_> = view.nodes.0.iter().filter(|(_, node)| !node.children.is_empty()).collect();
+    if with_children.is_empty() {
+        return Ok(());
+    }
+    output::line("\nchildren")?;
+    for (id, node) in with_children {
+        for child in node.children.iter().take(CHILDREN_SHOWN) {
+            output::line(&format!("  {id}: {} {}", child.run_id, child.status))?;
+        }
+        if node.children.len() > CHILDREN_SHOWN {
+            output::line(&format!("  {id}: … switchyard runs list --parent {}", view.run_id))?;
+        }
+    }
     Ok(())
 }
 
@@ -51,7 +73,10 @@ fn facts(view: &RunView) -> String {
     let mut add = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     add("ended", view.ended_at.map(output::moment));
     add("attempt", (view.attempt > 1).then(|| view.attempt.to_string()));
-    add("parent", view.parent.map(|run| run.to_string()));
+    let node = view.parent_node.as_ref().map(|node| format!(" (node {node})")).unwrap_or_default();
+    add("parent", view.parent.map(|run| format!("{run}{node}")));
+    add("schedule", view.schedule.as_ref().map(ToString::to_string));
+    add("labels", (!view.labels.is_empty()).then(|| output::labels(&view.labels)));
     add("forked from", view.forked_from.map(|run| run.to_string()));
     add("graph", (view.version > 1).then(|| format!("version {}", view.version)));
     add("events", Some(view.last_seq.to_string()));

@@ -39,7 +39,7 @@ fn cancelled() -> Child {
 }
 
 fn ended(status: EndStatus, output: Payload, error: Option<RunError>) -> Child {
-    Child { end: Some(ChildEnd { status, output, error }) }
+    Child { end: Some(ChildEnd { run: None, status, output, error }) }
 }
 
 impl Bench {
