@@ -75,9 +75,11 @@ fn archive(folder: &Path, time_max: Option<Duration>, notice: &Notice) -> Check 
     }
     match sqlite::examine(&file, time_max, notice) {
         Ok(found) if !found.faults.is_empty() => Check::failed("archive", found.faults.join("; "), DAMAGED),
+        Ok(sqlite::Examined { version: Err(unknown), .. }) => Check::refused("archive", unknown),
         Ok(found) => {
+            let version = found.version.unwrap_or(0);
             let mib = fs::metadata(&file).map_or(0, |about| about.len()) >> 20;
-            let size = format!("schema version {}, {mib} MiB", found.version);
+            let size = format!("schema version {version}, {mib} MiB");
             match (found.cut_short, time_max) {
                 (true, Some(max)) => Check::warning(
                     "archive",

@@ -55,18 +55,25 @@ fn write(page: &mut String) -> fmt::Result {
 
 /// Every setting that has a default, set to it.
 fn example(page: &mut String) -> fmt::Result {
-    let (plain, tables): (Vec<&Setting>, Vec<&Setting>) =
-        SETTINGS.iter().partition(|setting| !setting.key.contains('.'));
-    let mut table = "";
-    for setting in plain.into_iter().chain(tables) {
-        let (within, key) = setting.key.split_once('.').unwrap_or(("", setting.key));
+    // A table of TOML stands in one place, also where its settings do not.
+    let mut tables: Vec<(&str, Vec<(&str, &str)>)> = vec![("", Vec::new())];
+    for setting in SETTINGS {
+        let (table, key) = setting.key.split_once('.').unwrap_or(("", setting.key));
         let Some(default) = setting.default else { continue };
-        if within != table {
-            table = within;
-            writeln!(page, "\n[{within}]")?;
+        match tables.iter_mut().find(|(name, _)| *name == table) {
+            Some((_, settings)) => settings.push((key, default)),
+            None => tables.push((table, vec![(key, default)])),
         }
-        let bare = default.parse::<f64>().is_ok() || default.parse::<bool>().is_ok();
-        if bare { writeln!(page, "{key} = {default}")? } else { writeln!(page, "{key} = \"{default}\"")? }
+    }
+    for (table, settings) in tables {
+        if !table.is_empty() {
+            writeln!(page, "\n[{table}]")?;
+        }
+        for (key, default) in settings {
+            let bare = default.parse::<f64>().is_ok() || default.parse::<bool>().is_ok();
+            let quote = if bare { "" } else { "\"" };
+            writeln!(page, "{key} = {quote}{default}{quote}")?;
+        }
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ const fn switch(long: &'static str, on: Scope) -> Option<Flag> {
 }
 
 settings! {
-    /// The folder that runs are kept in.
+    /// The folder with runs, their history and their payloads.
     data: PathBuf = {
         key: "data",
         env: "SWITCHYARD_DATA",
@@ -54,10 +54,10 @@ settings! {
         default: Some("./switchyard-data")
     };
 
-    /// The Redis that runs in flight live in, instead of this process: `redis://`, `rediss://` (TLS) or
-    /// `redis+unix://`, with user and password if it wants them.
+    /// The Redis that holds runs in flight, instead of the memory of this process: `redis://`, `rediss://` (TLS) or
+    /// `redis+unix://`, with user and password if Redis asks for them.
     ///
-    /// Redis 7 or newer or Valkey, with `noeviction` and an append-only file. `docs/operating/redis.md` has everything about it.
+    /// Redis 7 or newer or Valkey, with `noeviction` and an append-only file. `docs/operating/redis.md` describes it.
     redis: Option<Secret> = {
         key: "redis.url",
         env: "REDIS_URL",
@@ -65,24 +65,23 @@ settings! {
         secret: true
     };
 
-    /// What every key in Redis begins with, for those who share it with others.
+    /// The beginning of every key in Redis, so that several installations can share a Redis.
     redis_prefix: Option<String> = {
         key: "redis.prefix",
         env: "SWITCHYARD_REDIS_PREFIX"
     };
 
-    /// The namespace that `switchyard checkpoints` looks into, which is the one of the savers.
+    /// The namespace that `switchyard checkpoints` reads: that of the LangGraph savers.
     checkpoints_namespace: String = {
         key: "checkpoints.namespace",
         env: "CHECKPOINTER_NAMESPACE",
         default: Some("default")
     };
 
-    /// The Postgres that history is kept in, instead of the data folder: `postgres://user:password@host/database`.
+    /// The Postgres that stores history, instead of the data folder: `postgres://user:password@host/database`.
     ///
-    /// Besides what Postgres knows, the URL takes `schema` (`switchyard` if not given). `sslmode` (`disable`, `prefer`,
-    /// `require`, `verify-ca` or `verify-full`; `prefer` if not given), `sslrootcert`, `sslcert` and `sslkey` are as for
-    /// every client of Postgres.
+    /// The URL takes `schema` (`switchyard` if not given), and as every client of Postgres `sslmode` (`disable`, `prefer`,
+    /// `require`, `verify-ca` or `verify-full`; `prefer` if not given), `sslrootcert`, `sslcert` and `sslkey`.
     postgres: Option<Secret> = {
         key: "postgres.url",
         env: "SWITCHYARD_POSTGRES",
@@ -90,9 +89,9 @@ settings! {
         secret: true
     };
 
-    /// How long `up`, `api` and `worker` wait at their start for a Redis and a Postgres that cannot be reached, before they
-    /// end with an error; `0s`: not at all. One that can be reached and refuses, such as a password, is not waited for.
-    /// Later on they wait for as long as it takes.
+    /// How long `up`, `api` and `worker` wait at their start for a Redis and a Postgres that they cannot reach, before they
+    /// end with an error; `0s`: they do not wait. They do not wait for a store that refuses them, such as for a wrong
+    /// password. A process that has started waits for a lost store without a limit.
     stores_wait: Duration = {
         key: "stores.wait",
         env: "SWITCHYARD_STORES_WAIT",
@@ -155,9 +154,8 @@ settings! {
 
     /// The server that commands talk to, if one answers there; `none` for the data folder in any case.
     ///
-    /// Whichever of the two was named more expressly counts: a flag more than the environment, that more than this
-    /// file. A server that was named less expressly than the folder is used only if it works on that very folder; one
-    /// that was named more expressly has to answer.
+    /// If both a server and a data folder are named, a flag beats the environment, and the environment beats this file.
+    /// A server that loses against the folder is used only if it works on that folder; a server that wins has to answer.
     server: ServerUrl = {
         key: "server",
         env: "SWITCHYARD_SERVER",

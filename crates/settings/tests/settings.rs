@@ -82,6 +82,21 @@ fn a_file_that_is_overruled_is_still_checked() {
 }
 
 #[test]
+fn the_example_of_the_page_is_a_settings_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("switchyard.toml");
+    let page = reference();
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    std::fs::write(&file, example).unwrap();
+    let loaded = load(&Sources { file: Some(file), ..Sources::default() }).unwrap();
+    assert!(loaded.iter().all(|(setting, value, _)| value == setting.default));
+    assert_eq!(
+        loaded.iter().filter(|(.., from)| from.to_string().contains(".toml:")).count(),
+        example.matches(" = ").count()
+    );
+}
+
+#[test]
 fn the_reference_page_is_the_one_checked_in() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/settings.md");
     if std::env::var_os("SWITCHYARD_UPDATE_DOCS").is_some() {

@@ -34,6 +34,11 @@ impl Check {
         Self { name, health: Health::Warning, found: found.to_string(), advice }
     }
 
+    /// A failure whose finding says what to do.
+    pub fn refused(name: &'static str, found: impl ToString) -> Self {
+        Self { health: Health::Failed, ..Self::ok(name, found) }
+    }
+
     pub fn failed(name: &'static str, found: impl ToString, advice: impl ToString) -> Self {
         Self { health: Health::Failed, ..Self::warning(name, found, advice) }
     }

@@ -162,8 +162,8 @@ pub(crate) struct Examined {
     pub(crate) faults: Vec<String>,
     /// There was no time to look at everything.
     pub(crate) cut_short: bool,
-    /// Of the schema; 0 if the file cannot be read.
-    pub(crate) version: usize,
+    /// Of the schema, 0 if the file cannot be read; an error if this program does not know it.
+    pub(crate) version: Result<usize, StoreError>,
 }
 
 /// Lets SQLite look for damage, for as long as it may take.
@@ -174,10 +174,8 @@ pub(crate) fn examine(
 ) -> Result<Examined, StoreError> {
     let check::Found { lines, cut_short } = check::database(path, time_max, notice)?;
     let version = match lines.is_empty() {
-        true => {
-            migrations::version(&connect(path, OpenMode::Read).map_err(|e| cannot_open(path, &e))?, path)?
-        }
-        false => 0,
+        true => migrations::version(&connect(path, OpenMode::Read).map_err(|e| cannot_open(path, &e))?, path),
+        false => Ok(0),
     };
     Ok(Examined { faults: lines, cut_short, version })
 }

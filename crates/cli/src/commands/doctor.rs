@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NEWDIR", conflicts_with = "deep")]
     salvage: Option<PathBuf>,
 
-    /// Print `{\"health\", \"checks\"}`
+    /// Print `{"health", "checks"}`
     #[arg(long)]
     json: bool,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Its id
     run: RunId,
 
-    /// Print `{\"run_id\", \"keys\"}`, or of a folder `{\"run_id\", \"state\", \"record\"}`
+    /// Print `{"run_id", "keys"}`, or of a folder `{"run_id", "state", "record"}`
     #[arg(long)]
     json: bool,
 }

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     _stores: StoreArgs,
 
-    /// Print `{\"steps\"}`
+    /// Print `{"steps"}`
     #[arg(long)]
     json: bool,
 }

@@ -56,6 +56,20 @@ fn a_damaged_archive_fails() {
 }
 
 #[test]
+fn a_folder_of_a_newer_release_gets_one_piece_of_advice() {
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);
+    let file = sandbox.path().join("switchyard-data/switchyard.db");
+    // The version of the schema, in the header of the file.
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[60..64].copy_from_slice(&99u32.to_be_bytes());
+    std::fs::write(&file, bytes).unwrap();
+    let shown = sandbox.transcript(&["doctor"]);
+    assert!(shown.contains("99") && shown.contains("use a newer switchyard"), "{shown}");
+    assert!(!shown.contains("backup") && !shown.contains("--salvage"), "{shown}");
+}
+
+#[test]
 fn redis_is_examined_and_what_is_wrong_is_said() {
     let (sandbox, redis) = (Sandbox::new(), Redis::start());
     let url = redis.url();
