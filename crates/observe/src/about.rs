@@ -34,6 +34,10 @@ macro_rules! metrics {
 metrics! {
     RUNS_ACCEPTED = Counter "runs_accepted" [] "Runs taken in, those that other runs started included";
     RUNS_ENDED = Counter "runs_ended" ["status"] "Runs that ended: succeeded, failed, cancelled";
+    WORKFLOW_RUNS_ACCEPTED = Counter "workflow_runs_accepted" ["workflow"]
+        "Runs taken in, by workflow. The first 100 names that this process meets have a series each, the rest is `other`";
+    WORKFLOW_RUNS_ENDED = Counter "workflow_runs_ended" ["workflow", "status"]
+        "Runs that ended, by workflow; `unknown` if this process did not see the run begin";
     RUNS_IN_FLIGHT = Gauge "runs_in_flight" [] "Runs that have not ended";
     STEPS = Counter "steps" ["outcome"]
         "What became of claimed steps, and of what they waited for: succeeded, failed, retrying, skipped, waiting, released, cancelled";

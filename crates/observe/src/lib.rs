@@ -15,6 +15,7 @@ mod metrics;
 mod observe;
 mod once;
 pub mod trace;
+mod workflows;
 
 pub use about::{About, METRICS, reference};
 pub use commit::Commit;

@@ -12,11 +12,12 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
-use switchyard_core::run::{EndStatus, Event, EventKind};
+use switchyard_core::run::{EndStatus, Event, EventKind, Run};
 
 use crate::about::{self, About, PREFIX};
 use crate::commit::Lag;
 use crate::maybe::Maybe;
+use crate::workflows::Workflows;
 
 /// In seconds: from an answer out of memory to a slow disk.
 const SHORT: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -31,6 +32,7 @@ pub struct Metrics {
     registry: Registry,
     runs_accepted: Counter,
     ended: Each<3>,
+    workflows: Workflows,
     steps: Each<7>,
     step_duration: Histograms<ExecutionLabels>,
     claims: Family<KindLabels, Counter>,
@@ -178,6 +180,7 @@ impl Default for Metrics {
         Self {
             runs_accepted: register(r, about::RUNS_ACCEPTED, Counter::default()),
             ended: STATUSES.map(|status| statuses.get_or_create_owned(&StatusLabels { status })),
+            workflows: Workflows::register(r),
             steps: OUTCOMES.map(|outcome| outcomes.get_or_create_owned(&OutcomeLabels { outcome })),
             step_duration: histograms(r, about::STEP_DURATION, &LONG),
             claims: register(r, about::CLAIMS, Family::default()),
@@ -247,14 +250,26 @@ impl Metrics {
     pub(crate) fn happened(&self, events: &[Event]) {
         for event in events {
             match &event.kind {
-                EventKind::RunAccepted(_) => self.runs_accepted.inc(),
-                EventKind::RunEnded { status, .. } => self.ended[status_index(*status)].inc(),
+                EventKind::RunAccepted(accepted) => {
+                    self.workflows.accepted(event.run, &accepted.workflow);
+                    self.runs_accepted.inc()
+                }
+                EventKind::RunEnded { status, .. } => {
+                    let index = status_index(*status);
+                    self.workflows.ended(event.run, STATUSES[index]);
+                    self.ended[index].inc()
+                }
                 kind => match outcome_index(kind) {
                     Some(outcome) => self.steps[outcome].inc(),
                     None => continue,
                 },
             };
         }
+    }
+
+    /// A run that this process goes on with.
+    pub(crate) fn took_up(&self, run: &Run) {
+        self.workflows.begun(run.id, &run.ir.name);
     }
 
     /// A step was handed to a worker.

@@ -80,8 +80,11 @@ impl Observe {
 
     /// Runs that are taken up from their histories.
     pub fn taken_up<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) {
-        if let Some(spans) = &self.spans {
-            runs.into_iter().for_each(|run| spans.taken_up(run));
+        for run in runs {
+            self.metrics.took_up(run);
+            if let Some(spans) = &self.spans {
+                spans.taken_up(run);
+            }
         }
     }
 
