@@ -27,7 +27,7 @@ pub use run::{
     ChildView, Forked, MissingPayload, NodeView, NodesInOrder, PatchReport, PatchView, RunAt, RunCountView,
     RunPage, RunView, Wait,
 };
-pub use schedule::{Backfilled, ScheduleView, TickRun};
+pub use schedule::{Backfilled, ScheduleView, StartOutcomeName, StartView, TickRun};
 pub use task::{Beat, HeldTask};
 
 pub use switchyard_store::{

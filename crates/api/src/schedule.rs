@@ -1,4 +1,4 @@
-//! Workflows that start by themselves.
+//! Schedules as clients see them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use switchyard_base::HumanDuration;
 use switchyard_core::schedule::{CatchUp, Overlap};
 use switchyard_core::{Labels, RunId, Timestamp, time};
-use switchyard_store::ScheduleRecord;
+use switchyard_store::{ScheduleRecord, ScheduleStart, StartOutcome};
 
 /// A schedule as its author would write it, and where it stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,7 @@ pub struct ScheduleView {
     /// The input of its runs. A list leaves it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
+    /// One expression a line.
     pub cron: Arc<str>,
     pub time_zone: Arc<str>,
     /// Such as `30s`.
@@ -35,6 +36,56 @@ pub struct ScheduleView {
     /// Its next starts, where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upcoming: Option<Vec<String>>,
+    /// What became of its newest ticks, newest first, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<Vec<StartView>>,
+}
+
+/// What became of a tick.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartView {
+    #[serde(with = "time::rfc3339")]
+    pub tick: Timestamp,
+    /// When it was tried, the last time.
+    #[serde(with = "time::rfc3339")]
+    pub at: Timestamp,
+    /// How often it was tried.
+    pub tries: u32,
+    pub outcome: StartOutcomeName,
+    /// The run that was started.
+    pub run_id: Option<RunId>,
+    /// Why no run was started.
+    pub error: Option<String>,
+    /// The caller that started it, if the schedule did not.
+    pub by: Option<Arc<str>>,
+}
+
+/// What starting a tick came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartOutcomeName {
+    Started,
+    /// The run of an earlier tick was still under way.
+    Skipped,
+    Failed,
+}
+
+impl From<ScheduleStart> for StartView {
+    fn from(start: ScheduleStart) -> Self {
+        Self {
+            tick: start.tick,
+            at: start.at,
+            tries: start.tries,
+            outcome: match &start.outcome {
+                StartOutcome::Started(_) => StartOutcomeName::Started,
+                StartOutcome::Skipped => StartOutcomeName::Skipped,
+                StartOutcome::Failed(_) => StartOutcomeName::Failed,
+            },
+            run_id: start.outcome.run(),
+            error: start.outcome.error().map(str::to_owned),
+            by: start.by,
+        }
+    }
 }
 
 impl ScheduleView {
@@ -64,6 +115,7 @@ impl ScheduleView {
             next_at,
             last_run,
             upcoming: None,
+            starts: None,
         }
     }
 }

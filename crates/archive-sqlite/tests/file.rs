@@ -151,7 +151,7 @@ async fn an_older_file_learns_which_payloads_it_mentions() {
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
         "ALTER TABLE events DROP COLUMN checksum;
-         DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
+         DROP TABLE schedule_starts; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
          UPDATE events SET body = '{\"cas\":{\"node_star' WHERE seq = 3;",
     )
     .unwrap();
@@ -180,7 +180,7 @@ async fn an_older_file_learns_which_nodes_were_given_up() {
     drop(archive);
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
-        "ALTER TABLE events DROP COLUMN checksum; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE dead_letters; PRAGMA user_version = 4;",
+        "ALTER TABLE events DROP COLUMN checksum; DROP TABLE schedule_starts; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE dead_letters; PRAGMA user_version = 4;",
     )
     .unwrap();
     drop(conn);
@@ -222,7 +222,7 @@ async fn a_file_from_before_there_were_keys_is_brought_on() {
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
         "ALTER TABLE events DROP COLUMN checksum;
-         DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE api_keys; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
+         DROP TABLE schedule_starts; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE api_keys; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
          PRAGMA user_version = 2;",
     )
     .unwrap();
@@ -244,7 +244,7 @@ async fn an_older_file_is_given_an_id() {
     history.put(&archive, [accepted(), node_started("a")]).await;
     drop(archive);
     let conn = Connection::open(&path).unwrap();
-    let before = "ALTER TABLE events DROP COLUMN checksum; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; ALTER TABLE dead_letters DROP COLUMN excerpt; PRAGMA user_version = 5;";
+    let before = "ALTER TABLE events DROP COLUMN checksum; DROP TABLE schedule_starts; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; ALTER TABLE dead_letters DROP COLUMN excerpt; PRAGMA user_version = 5;";
     conn.execute_batch(before).unwrap();
     drop(conn);
 

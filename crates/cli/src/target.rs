@@ -50,8 +50,8 @@ pub(crate) trait Target: Send + Sync {
     async fn workflows(&self) -> Result<Vec<WorkflowRecord>, Failure>;
     async fn definition(&self, name: &str, version: Option<u32>) -> Result<Value, Failure>;
     async fn schedules(&self) -> Result<Vec<ScheduleView>, Failure>;
-    /// With so many of its next starts.
-    async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure>;
+    /// With so many of its next starts, and what became of so many of its newest ticks.
+    async fn schedule(&self, name: &str, upcoming: usize, starts: usize) -> Result<ScheduleView, Failure>;
 
     async fn queues(&self) -> Result<QueuesView, Failure>;
     /// Newest first.
@@ -100,6 +100,8 @@ pub(crate) trait Target: Send + Sync {
     async fn put_schedule(&self, schedule: NewSchedule) -> Result<ScheduleView, Failure>;
     async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure>;
     async fn remove_schedule(&self, name: &str) -> Result<(), Failure>;
+    /// Starts its workflow now.
+    async fn run_schedule(&self, name: &str) -> Result<RunAt, Failure>;
     async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure>;
 
     async fn redrive(&self, id: &str) -> Result<Redriven, Failure>;

@@ -1,11 +1,11 @@
-//! Workflows that start by themselves.
+//! Schedules.
 
 use std::time::Duration;
 
 use reqwest::Method;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use switchyard_api::{Backfilled, ScheduleView};
+use switchyard_api::{Backfilled, RunAt, ScheduleView};
 use switchyard_base::HumanDuration;
 use switchyard_core::schedule::{CatchUp, Overlap};
 use switchyard_core::{Labels, Timestamp};
@@ -23,7 +23,7 @@ pub struct NewSchedule {
     pub version: Option<u32>,
     /// The input of its runs.
     pub input: Value,
-    /// Minute, hour, day of month, month, day of week.
+    /// One expression a line, such as `30 9 * * 1-5`, `*/10 * * * * *` (with seconds), `@hourly` or `@every 10s`.
     pub cron: String,
     /// An IANA name such as `Europe/Berlin`.
     pub time_zone: String,
@@ -51,9 +51,15 @@ impl Client {
         list(answer, "schedules").map_err(|error| self.strange(error.to_string()))
     }
 
-    /// A schedule and so many of its next starts.
-    pub async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Error> {
-        self.get(&["v1", "schedules", name], &[("upcoming", upcoming.to_string())]).await
+    /// A schedule, so many of its next starts, and what became of so many of its newest ticks.
+    pub async fn schedule(&self, name: &str, upcoming: usize, starts: usize) -> Result<ScheduleView, Error> {
+        let query = [("upcoming", upcoming.to_string()), ("starts", starts.to_string())];
+        self.get(&["v1", "schedules", name], &query).await
+    }
+
+    /// Starts the workflow of a schedule now.
+    pub async fn run_schedule(&self, name: &str) -> Result<RunAt, Error> {
+        self.change(&["v1", "schedules", name, "run"], &json!({})).await
     }
 
     /// Keeps a schedule under this name, instead of the one that had it.

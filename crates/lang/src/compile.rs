@@ -27,7 +27,7 @@ mod output;
 mod policy;
 mod reads;
 
-use reads::{Reader, Reading};
+use reads::{Mentions, Reader, Reading};
 
 impl Program {
     /// Compiles YAML or JSON text. `name` is what the diagnostics call it, usually its path.
@@ -95,10 +95,11 @@ fn compile(definition: Definition, at: &At<'_>, depth: usize, problems: &mut Pro
     }
     names::check_workflow_name(&definition.name, &at.key("name"), problems);
     let output = output::effective(&definition);
-    let mut building = Building { definition: &definition, output, depth, problems, readings: Vec::new() };
+    let mut building =
+        Building { definition: &definition, output, depth, problems, mentions: Mentions::default() };
     let nodes = building.nodes(at);
-    let readings = std::mem::take(&mut building.readings);
-    let ir = building.ir(at, &readings)?;
+    let mentions = std::mem::take(&mut building.mentions);
+    let ir = building.ir(at, &mentions.readings)?;
     let input =
         definition.input.as_ref().and_then(|input| InputSchema::compile(input, &at.key("input"), problems));
     let concurrency = definition.concurrency.as_ref().map(|spec| {
@@ -117,7 +118,8 @@ fn compile(definition: Definition, at: &At<'_>, depth: usize, problems: &mut Pro
     let hash = Hash::of(canonical.as_bytes());
     let ir = Arc::new(Ir { hash, ..ir });
     let (nodes, definition) = (nodes?, Arc::new(definition));
-    Some(Program { ir, nodes, definition, canonical, hash, input, concurrency, labels })
+    let reads_schedule = mentions.schedule;
+    Some(Program { ir, nodes, definition, canonical, hash, input, concurrency, labels, reads_schedule })
 }
 
 /// The text that stands for a definition. A definition has string keys and finite numbers, so it always serialises.
@@ -153,7 +155,7 @@ struct Building<'a> {
     output: Option<Value>,
     depth: usize,
     problems: &'a mut Problems,
-    readings: Vec<Reading>,
+    mentions: Mentions,
 }
 
 impl Building<'_> {

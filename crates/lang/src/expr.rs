@@ -83,6 +83,8 @@ pub struct Refs {
     pub vars: Vec<&'static str>,
     /// The ids in its `nodes.<id>`.
     pub nodes: Vec<String>,
+    /// Whether it may read `run.scheduled_at`: a worker looks that up only for programs that do.
+    pub schedule: bool,
 }
 
 /// An expression that cannot be compiled.
@@ -134,7 +136,7 @@ impl Expr {
                 limits::EXPRESSION_BYTES_MAX
             )));
         }
-        let (code, refs) = match path::Path::parse(source, allowed) {
+        let (code, mut refs) = match path::Path::parse(source, allowed) {
             Some((path, refs)) => (Code::Path(path), refs),
             None => {
                 let ast = environment::parse(source)?;
@@ -142,6 +144,7 @@ impl Expr {
                 (Code::Cel(plan::plan(&ast, &refs)?), refs)
             }
         };
+        refs.schedule = refs.vars.contains(&"run") && reads_schedule(source);
         Ok(Self(Arc::new(Compiled { source: source.into(), code, refs })))
     }
 
@@ -189,6 +192,18 @@ impl ExprError {
 
 /// What a message shows of an expression that was too much.
 const EXPRESSION_SHOWN_CHARS: usize = 200;
+
+/// Whether `run` stands anywhere without one of the fields that every run has.
+fn reads_schedule(source: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    source.match_indices("run").any(|(at, run)| {
+        let (before, after) = (&source[..at], &source[at + run.len()..]);
+        let whole = !before.ends_with(is_word) && !after.starts_with(is_word);
+        let field = after.trim_start().strip_prefix('.').map(|rest| rest.trim_start());
+        let field = field.map(|rest| &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())]);
+        whole && !before.trim_end().ends_with('.') && !matches!(field, Some("id" | "name" | "attempt"))
+    })
+}
 
 fn copied(path: &path::Path, scope: &Scope, budget: &Budget<'_>) -> Result<Value, NoValue> {
     let value = path.lookup(scope)?;

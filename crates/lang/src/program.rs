@@ -28,6 +28,8 @@ pub struct Program {
     pub(crate) input: Option<InputSchema>,
     pub(crate) concurrency: Option<(Template, NonZeroU32)>,
     pub(crate) labels: Vec<(Arc<str>, Template)>,
+    /// Whether an expression may read `run.scheduled_at`.
+    pub reads_schedule: bool,
 }
 
 /// What a node does, and the policies that are the worker's business. Retries, joins and errors are in the IR.

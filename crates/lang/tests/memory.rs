@@ -23,7 +23,7 @@ fn scope() -> Scope {
         "n": 7, "f": 1.5e300, "big": u64::MAX, "name": "Ada, Bob, Eve; ".repeat(200), "list": numbers,
         "z": {"b": [1, 2, 3], "a": "x".repeat(3_000)},
     }));
-    scope.set_run("run_1", "flow", 1);
+    scope.set_run("run_1", "flow", 1, None);
     let output = json!({"risk": 2, "body": {"items": vec!["item"; 100]}});
     scope.set_node("a", NodeView { status: "succeeded".into(), output, error: json!(null) });
     scope

@@ -229,7 +229,7 @@ pub(crate) fn schedule() -> Value {
             "workflow": { "type": "string" },
             "version": { "type": "integer", "description": "Of the workflow; not there if it is the newest" },
             "input": { "description": "Any JSON" },
-            "cron": { "type": "string" },
+            "cron": { "type": "string", "description": "One expression a line" },
             "time_zone": { "type": "string" },
             "jitter": { "type": "string" },
             "overlap": { "type": "string", "enum": ["skip", "queue", "allow"] },
@@ -237,7 +237,24 @@ pub(crate) fn schedule() -> Value {
             "paused": { "type": "boolean" },
             "labels": labels(),
             "next_at": moment_or_null(),
-            "last_run": { "type": ["string", "null"], "description": "The run of its newest tick" },
+            "last_run": { "type": ["string", "null"], "description": "The run that it started last" },
+        },
+    })
+}
+
+/// What became of a tick of a schedule.
+pub(crate) fn schedule_start() -> Value {
+    json!({
+        "type": "object",
+        "required": ["tick", "at", "tries", "outcome", "run_id", "error", "by"],
+        "properties": {
+            "tick": moment(),
+            "at": { "type": "string", "format": "date-time", "description": "When it was tried, the last time" },
+            "tries": { "type": "integer", "minimum": 1 },
+            "outcome": { "type": "string", "enum": ["started", "skipped", "failed"] },
+            "run_id": { "type": ["string", "null"], "description": "The run that was started" },
+            "error": { "type": ["string", "null"], "description": "Why no run was started" },
+            "by": { "type": ["string", "null"], "description": "The caller that started it, if the schedule did not" },
         },
     })
 }

@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0007_run_operations.sql"),
     include_str!("0008_run_filters.sql"),
     include_str!("0009_bulk_jobs.sql"),
+    include_str!("0010_schedule_starts.sql"),
 ];
 
 /// Makes the schema and its tables, or brings them to the version this program knows. Any number of processes may do
@@ -96,9 +97,7 @@ pub async fn examine(target: &Target) -> Vec<Check> {
                 "`switchyard migrate`; `up`, `api` and `worker` do it at start",
             )
         }
-        Err(error) => {
-            Check::failed("postgres schema", error, "the same release everywhere, and a database in UTF8")
-        }
+        Err(error) => Check::refused("postgres schema", error),
     });
     checks
 }
@@ -167,7 +166,7 @@ async fn known_version(client: &Client, target: &Target) -> Result<Option<usize>
 }
 
 async fn make_schema(client: &Client, target: &Target) -> Result<(), Error> {
-    // ApprovalRow first, because making one that exists already still needs the right to make one.
+    // Looked up first, because making one that exists already still needs the right to make one.
     let there = client.query_opt("SELECT 1 FROM pg_namespace WHERE nspname = $1", &[&target.schema]).await?;
     if there.is_none() {
         client.batch_execute(&format!("CREATE SCHEMA {}", target.schema)).await?;

@@ -4,9 +4,10 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use switchyard_core::schedule::Schedule;
 use switchyard_core::{Payload, RunId, Timestamp};
-use switchyard_store::{ScheduleRecord, Schedules, StoreError};
+use switchyard_store::{STARTS_KEPT, ScheduleRecord, ScheduleStart, Schedules, StartOutcome, StoreError};
 
-use super::readers::{Answer, Unread, list, one};
+use super::readers::{Answer, Unread, at_most, list, one};
+use super::rows::moment;
 use super::work::{Failure, Performed, Work};
 use super::{SqliteArchive, payload_holders};
 
@@ -33,6 +34,15 @@ impl Schedules for SqliteArchive {
     async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
         self.readers.ask(all).await
     }
+
+    async fn note_start(&self, schedule: &str, start: ScheduleStart) -> Result<(), StoreError> {
+        self.write(Work::NoteStart(NotedStart { schedule: schedule.to_owned(), start })).await.map(drop)
+    }
+
+    async fn schedule_starts(&self, schedule: &str, limit: usize) -> Result<Vec<ScheduleStart>, StoreError> {
+        let schedule = schedule.to_owned();
+        self.readers.ask(move |conn| starts(conn, &schedule, limit)).await
+    }
 }
 
 pub(super) fn put(conn: &Connection, record: &ScheduleRecord) -> Result<(), Failure> {
@@ -57,6 +67,7 @@ pub(super) fn put(conn: &Connection, record: &ScheduleRecord) -> Result<(), Fail
 /// Whether there was one.
 pub(super) fn remove(conn: &Connection, name: &str) -> Result<bool, Failure> {
     payload_holders::let_go(conn, &payload_holders::schedule_holder(name))?;
+    conn.prepare_cached("DELETE FROM schedule_starts WHERE schedule = ?1")?.execute([name])?;
     Ok(conn.prepare_cached("DELETE FROM schedules WHERE name = ?1")?.execute([name])? > 0)
 }
 
@@ -83,6 +94,59 @@ pub(super) fn advance(conn: &Connection, step: &Advance) -> Result<bool, Failure
             step.last_run.map(|run| run.to_string()),
         ])?;
     Ok(moved > 0)
+}
+
+/// What became of a tick of this schedule.
+#[derive(Debug)]
+pub(super) struct NotedStart {
+    schedule: String,
+    start: ScheduleStart,
+}
+
+pub(super) fn note(conn: &Connection, NotedStart { schedule, start }: &NotedStart) -> Result<(), Failure> {
+    conn.prepare_cached(
+        "INSERT INTO schedule_starts (schedule, tick, at, tries, started_by, outcome, run, error)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT (schedule, tick) DO UPDATE SET at = excluded.at, tries = tries + 1,
+             started_by = excluded.started_by, outcome = excluded.outcome, run = excluded.run, error = excluded.error
+         WHERE outcome <> 'started'",
+    )?
+    .execute(params![
+        schedule,
+        start.tick.as_millis(),
+        start.at.as_millis(),
+        start.tries,
+        start.by.as_deref(),
+        start.outcome.as_str(),
+        start.outcome.run().map(|run| run.to_string()),
+        start.outcome.error(),
+    ])?;
+    conn.prepare_cached(
+        "DELETE FROM schedule_starts WHERE schedule = ?1 AND tick <=
+             (SELECT tick FROM schedule_starts WHERE schedule = ?1 ORDER BY tick DESC LIMIT 1 OFFSET ?2)",
+    )?
+    .execute(params![schedule, at_most(STARTS_KEPT)])?;
+    Ok(())
+}
+
+fn starts(conn: &Connection, schedule: &str, limit: usize) -> Answer<Vec<ScheduleStart>> {
+    let sql = "SELECT tick, at, tries, started_by, outcome, run, error FROM schedule_starts
+        WHERE schedule = ?1 ORDER BY tick DESC LIMIT ?2";
+    list(conn, sql, params![schedule, at_most(limit)], start)
+}
+
+fn start(row: &Row<'_>) -> Answer<ScheduleStart> {
+    let damaged = || Unread::Store(StoreError::Corrupt("what became of a tick".to_owned()));
+    let (name, run, error): (String, Option<String>, Option<String>) =
+        (row.get("outcome")?, row.get("run")?, row.get("error")?);
+    let run = run.map(|run| run.parse()).transpose().map_err(|_| damaged())?;
+    Ok(ScheduleStart {
+        tick: moment(row, "tick")?,
+        at: moment(row, "at")?,
+        tries: row.get("tries")?,
+        by: row.get("started_by")?,
+        outcome: StartOutcome::from_stored(&name, run, error.as_deref()).ok_or_else(damaged)?,
+    })
 }
 
 fn all(conn: &Connection) -> Answer<Vec<ScheduleRecord>> {

@@ -72,6 +72,7 @@ impl<'c> Session<'c> {
             Work::AdvanceSchedule(step) => {
                 return schedules::advance(self.conn, step).map(Performed::Changed);
             }
+            Work::NoteStart(noted) => schedules::note(self.conn, noted)?,
         }
         Ok(Performed::Done)
     }

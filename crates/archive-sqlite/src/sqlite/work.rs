@@ -11,7 +11,7 @@ use switchyard_store::{
 
 use super::readers::Unread;
 use super::result_cache::CachedResult;
-use super::schedules::Advance;
+use super::schedules::{Advance, NotedStart};
 
 /// Something to make durable.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub(super) enum Work {
     ForgetOperations { before: Timestamp, limit: usize },
     Cache(CachedResult),
     AdvanceSchedule(Advance),
+    NoteStart(NotedStart),
     Retain { policy: RetentionPolicy, now: Timestamp, limit: usize },
     Bury(Box<DeadLetter>),
     RecordBulk(Box<BulkProgress>),
@@ -37,6 +38,7 @@ impl Work {
             | Self::ForgetOperations { .. }
             | Self::Cache(_)
             | Self::AdvanceSchedule(_)
+            | Self::NoteStart(_)
             | Self::Bury(_)
             | Self::RecordBulk(_) => 1,
             // Other work should not wait for what is behind it, too.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use switchyard_api::{ScheduleView, TickRun};
+use switchyard_api::{ScheduleView, StartOutcomeName, StartView, TickRun};
 use switchyard_base::HumanDuration;
 use switchyard_core::Timestamp;
 use switchyard_core::schedule::{CatchUp, Overlap};
@@ -14,7 +14,7 @@ use crate::output;
 use crate::settings::Settings;
 use crate::target::{self, NewSchedule};
 
-/// Start workflows by themselves, at times given as cron expressions
+/// Start workflows at times given as cron expressions or intervals
 ///
 /// Schedules start runs while a process works in the data folder.
 #[derive(Debug, clap::Subcommand)]
@@ -31,22 +31,29 @@ pub(crate) enum Command {
     /// Remove a schedule; runs that it started go on
     #[command(after_help = "Example:\n  switchyard schedules remove morning")]
     Remove(NameArgs),
+    /// Start its workflow now, with its input
+    ///
+    /// Also while the schedule is paused, and while the run of an earlier tick is under way.
+    #[command(after_help = "Example:\n  switchyard schedules run morning")]
+    Run(NameArgs),
     Backfill(BackfillArgs),
 }
 
 /// Create a schedule, or replace the one of that name
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  switchyard workflows register examples/hello.yaml
-  switchyard schedules create morning hello --cron '30 9 * * 1-5' --time-zone Europe/Berlin --input '{\"name\": \"Ada\"}'")]
+#[command(after_help = r#"Examples:
+  switchyard workflows register examples/hello.yaml
+  switchyard schedules create morning hello --cron '30 9 * * 1-5' --time-zone Europe/Berlin --input '{"name": "Ada"}'
+  switchyard schedules create poll hello --cron '@every 10s'"#)]
 pub(crate) struct CreateArgs {
     name: String,
 
     /// A registered workflow
     workflow: String,
 
-    /// Minute, hour, day of month, month, day of week
-    #[arg(long, value_name = "EXPRESSION")]
-    cron: String,
+    /// When to start: `30 9 * * 1-5` (minute, hour, day, month, weekday), `*/10 * * * * *` (with the second in front), `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly` or `@every 10s`; may be given several times
+    #[arg(long, value_name = "EXPRESSION", required = true)]
+    cron: Vec<String>,
 
     /// An IANA time zone, such as Europe/Berlin
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
@@ -113,7 +120,7 @@ pub(crate) struct ListArgs {
     json: bool,
 }
 
-/// Show a schedule and its next starts
+/// Show a schedule, its next starts, and what became of the last
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  switchyard schedules show morning --next 10")]
 pub(crate) struct ShowArgs {
@@ -122,6 +129,10 @@ pub(crate) struct ShowArgs {
     /// How many of its next starts to show
     #[arg(long, value_name = "N", default_value_t = 5)]
     next: usize,
+
+    /// How many of its last starts to show
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    last: usize,
 
     /// Print it as JSON
     #[arg(long)]
@@ -172,6 +183,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Pause(args) => pause(&args, true, settings).await,
         Command::Resume(args) => pause(&args, false, settings).await,
         Command::Remove(args) => remove(&args, settings).await,
+        Command::Run(args) => run(&args, settings).await,
         Command::Backfill(args) => backfill(&args, settings).await,
     }
 }
@@ -182,7 +194,7 @@ async fn create(args: CreateArgs, settings: &Settings) -> Result<(), Failure> {
         workflow: args.workflow,
         version: args.workflow_version,
         input: input::json("--input", &args.input)?,
-        cron: args.cron,
+        cron: args.cron.join("\n"),
         time_zone: args.time_zone,
         jitter: args.jitter.map_or(Duration::ZERO, |jitter| jitter.0),
         overlap: match args.overlap {
@@ -236,23 +248,75 @@ fn row(schedule: &ScheduleView) -> [String; 6] {
     [
         schedule.name.to_string(),
         schedule.workflow.to_string(),
-        schedule.cron.to_string(),
+        one_line(&schedule.cron),
         schedule.time_zone.to_string(),
         next,
         output::or_dash(schedule.last_run),
     ]
 }
 
+/// The lines of a schedule, as a table shows them.
+fn one_line(cron: &str) -> String {
+    cron.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
 async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
-    let schedule = target::find(settings).await?.schedule(&args.name, args.next).await?;
+    let schedule = target::find(settings).await?.schedule(&args.name, args.next, args.last).await?;
     if args.json {
         return Ok(output::json(&schedule)?);
     }
     output::table(HEADER, vec![row(&schedule)])?;
+    output::line(&policies(&schedule))?;
+    output::line("next:")?;
     for start in schedule.upcoming.iter().flatten() {
         let shown = start.parse().map_or_else(|_| start.clone(), output::moment);
-        output::line(&shown)?;
+        output::line(&format!("  {shown}"))?;
     }
+    let starts = schedule.starts.as_deref().unwrap_or_default();
+    if !starts.is_empty() {
+        output::line("last:")?;
+    }
+    for start in starts {
+        output::line(&format!("  {} {}", output::moment(start.tick), outcome(start)))?;
+    }
+    Ok(())
+}
+
+/// What a schedule does beside its ticks.
+fn policies(schedule: &ScheduleView) -> String {
+    let overlap = match schedule.overlap {
+        Overlap::Skip => "skip",
+        Overlap::Queue => "queue",
+        Overlap::Allow => "allow",
+    };
+    let catch_up = match schedule.catch_up {
+        CatchUp::Skip => "skip",
+        CatchUp::Last => "last",
+        CatchUp::All => "all",
+    };
+    format!("jitter {}, overlap {overlap}, catch-up {catch_up}", schedule.jitter)
+}
+
+/// What became of a tick.
+fn outcome(start: &StartView) -> String {
+    let by = start.by.as_deref().map_or_else(String::new, |by| format!(" by {by}"));
+    match start.outcome {
+        StartOutcomeName::Started => format!("started {}{by}", output::or_dash(start.run_id)),
+        StartOutcomeName::Skipped => "skipped: the run before was still under way".to_owned(),
+        StartOutcomeName::Failed => {
+            let tries = if start.tries > 1 { format!(" ({} tries)", start.tries) } else { String::new() };
+            format!("failed{tries}: {}", start.error.as_deref().unwrap_or("unknown"))
+        }
+    }
+}
+
+async fn run(args: &NameArgs, settings: &Settings) -> Result<(), Failure> {
+    let started = args.operation.find(settings).await?.run_schedule(&args.name).await?;
+    if args.json {
+        return Ok(output::json(&started)?);
+    }
+    output::line(&started.run_id.to_string())?;
+    output::hint(&format!("follow it with `switchyard runs watch {}`", started.run_id));
     Ok(())
 }
 

@@ -156,14 +156,9 @@ impl Target for Folder {
         Ok(records.into_iter().map(ScheduleView::listed).collect())
     }
 
-    async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure> {
+    async fn schedule(&self, name: &str, upcoming: usize, starts: usize) -> Result<ScheduleView, Failure> {
         let history = self.history()?;
-        let record = history.schedule(name).await?;
-        let timetable = record.schedule.timetable().map_err(|bad| StoreError::Corrupt(bad.to_string()))?;
-        let first = timetable.next_after(SystemClock.now());
-        let ticks = std::iter::successors(first, |tick| timetable.next_after(*tick));
-        let starts = ticks.map(|tick| record.schedule.start_at(tick).to_string()).take(upcoming).collect();
-        Ok(ScheduleView { upcoming: Some(starts), ..history.schedule_view(record).await? })
+        Ok(history.schedule_shown(name, SystemClock.now(), upcoming, starts).await?)
     }
 
     async fn queues(&self) -> Result<QueuesView, Failure> {
@@ -353,6 +348,14 @@ impl Target for Folder {
 
     async fn remove_schedule(&self, name: &str) -> Result<(), Failure> {
         self.act(async |engine| engine.remove_schedule(&principal(), &self.operation(), name).await).await
+    }
+
+    async fn run_schedule(&self, name: &str) -> Result<RunAt, Failure> {
+        self.act(async |engine| {
+            let run = engine.run_schedule(&principal(), &self.operation(), name).await?;
+            standing(engine, run).await
+        })
+        .await
     }
 
     async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure> {

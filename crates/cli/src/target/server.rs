@@ -138,8 +138,8 @@ impl Target for Server {
         Ok(self.client.schedules().await?)
     }
 
-    async fn schedule(&self, name: &str, upcoming: usize) -> Result<ScheduleView, Failure> {
-        Ok(self.client.schedule(name, upcoming).await?)
+    async fn schedule(&self, name: &str, upcoming: usize, starts: usize) -> Result<ScheduleView, Failure> {
+        Ok(self.client.schedule(name, upcoming, starts).await?)
     }
 
     async fn queues(&self) -> Result<QueuesView, Failure> {
@@ -297,6 +297,10 @@ impl Target for Server {
 
     async fn remove_schedule(&self, name: &str) -> Result<(), Failure> {
         Ok(self.changing().remove_schedule(name).await?)
+    }
+
+    async fn run_schedule(&self, name: &str) -> Result<RunAt, Failure> {
+        Ok(self.changing().run_schedule(name).await?)
     }
 
     async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure> {

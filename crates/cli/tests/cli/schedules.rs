@@ -38,6 +38,22 @@ fn a_schedule_is_created_shown_paused_and_removed() {
 }
 
 #[test]
+fn a_schedule_shows_its_policies_and_what_became_of_its_starts() {
+    let sandbox = sandbox();
+    let create = ["schedules", "create", "poll", "report", "--cron", "0 0 1 1 *", "--cron", "@yearly"];
+    let policies = ["--jitter", "0s", "--catch-up", "all", "--input", r#"{"n": 1}"#];
+    sandbox.output(&[&create[..], &policies].concat());
+    let run = sandbox.output(&["schedules", "run", "poll"]);
+    assert!(String::from_utf8_lossy(&run.stdout).starts_with("run_"), "{run:?}");
+    let shown = sandbox.transcript(&["schedules", "show", "poll", "--next", "1"]);
+    for expected in
+        ["0 0 1 1 *; @yearly", "jitter 0s, overlap skip, catch-up all", "next:\n", "last:\n", "started run_"]
+    {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+}
+
+#[test]
 fn a_backfill_starts_each_tick_once() {
     let sandbox = sandbox();
     sandbox.output(&[

@@ -167,7 +167,10 @@ pub fn later_acceptances() -> Vec<EventKind> {
         sampled: true,
         state: Some("congo=t61rcWkgMzE".into()),
     };
-    vec![accepted_as(Accepted { trace: Some(Arc::new(trace)), ..acceptance() })]
+    vec![
+        accepted_as(Accepted { trace: Some(Arc::new(trace)), ..acceptance() }),
+        accepted_as(Accepted { scheduled_at: Some(at(40)), ..acceptance() }),
+    ]
 }
 
 /// One of every kind of event, beginning with the acceptance, with every optional part filled in.
@@ -189,6 +192,7 @@ fn full_acceptance() -> EventKind {
         parallelism: Some(8),
         parent: Some(ParentLink { run: run_id(1), node: "each".into(), index: 2, depth: 1 }),
         forked_from: Some(ForkOrigin { run: run_id(2), node: "fetch".into() }),
+        scheduled_at: None,
         trace: None,
         labels: Labels::new(),
         schedule: None,

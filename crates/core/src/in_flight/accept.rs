@@ -54,6 +54,7 @@ impl Accepted {
             parallelism: None,
             parent: None,
             forked_from: None,
+            scheduled_at: None,
             trace: None,
             labels: Labels::new(),
             schedule: None,

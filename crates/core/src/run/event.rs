@@ -170,6 +170,8 @@ pub struct Accepted {
     pub parent: Option<ParentLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkOrigin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<Timestamp>,
     /// The trace that it belongs to, if it was asked for as part of one or traces are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Arc<TraceLink>>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::expr::{Expr, Refs, Vars, vars};
+use crate::expr::{Expr, Vars, vars};
 use crate::limits;
 use crate::problem::{At, Problems};
 use crate::program::{
@@ -16,7 +16,7 @@ use crate::program::{
 use crate::spec::{BodySpec, Definition, FunctionSpec, HttpSpec, KindSpec, NodeSpec, SleepSpec};
 use crate::template::{self, Template};
 
-use super::reads::{Reader, Reading};
+use super::reads::Reader;
 use super::{Building, names};
 
 /// A template that is written as a string, outside of any node.
@@ -223,7 +223,7 @@ impl Building<'_> {
     fn condition(&mut self, reader: Reader, text: &str, allowed: Vars, at: &At<'_>) -> Option<Expr> {
         match template::condition(text, allowed) {
             Ok(expr) => {
-                record(&mut self.readings, reader, at, expr.refs());
+                self.mentions.record(reader, at, expr.refs());
                 Some(expr)
             }
             Err(error) => {
@@ -234,9 +234,9 @@ impl Building<'_> {
     }
 
     pub(super) fn template(&mut self, reader: Reader, value: &Value, allowed: Vars, at: &At<'_>) -> Template {
-        let readings = &mut self.readings;
+        let mentions = &mut self.mentions;
         Template::compile_at(value, allowed, at, self.problems, &mut |at, refs| {
-            record(readings, reader, at, refs)
+            mentions.record(reader, at, refs)
         })
     }
 
@@ -265,11 +265,5 @@ fn input_vars(kind: &KindSpec) -> Vars {
         KindSpec::Map(_) => vars::MAP_INPUT,
         KindSpec::Loop(_) => vars::LOOP_INPUT,
         _ => vars::NODE,
-    }
-}
-
-fn record(readings: &mut Vec<Reading>, reader: Reader, at: &At<'_>, refs: &Refs) {
-    for target in &refs.nodes {
-        readings.push(Reading { reader, target: target.clone(), at: at.steps() });
     }
 }

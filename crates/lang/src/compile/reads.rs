@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use switchyard_core::ir::{Ir, NodeIx, Role};
 
+use crate::expr::Refs;
 use crate::problem::{At, Problems, Step};
 
 use super::graph;
@@ -25,6 +26,23 @@ pub(super) struct Reading {
     pub(super) reader: Reader,
     pub(super) target: String,
     pub(super) at: Vec<Step>,
+}
+
+/// What the expressions of a workflow mention.
+#[derive(Debug, Default)]
+pub(super) struct Mentions {
+    pub(super) readings: Vec<Reading>,
+    /// Whether one of them may read `run.scheduled_at`.
+    pub(super) schedule: bool,
+}
+
+impl Mentions {
+    pub(super) fn record(&mut self, reader: Reader, at: &At<'_>, refs: &Refs) {
+        self.schedule |= refs.schedule;
+        for target in &refs.nodes {
+            self.readings.push(Reading { reader, target: target.clone(), at: at.steps() });
+        }
+    }
 }
 
 /// A reading that must be an ancestor: (`reader`, `target`).

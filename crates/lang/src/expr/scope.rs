@@ -35,9 +35,10 @@ impl Scope {
         self.vars.insert(name, value.into());
     }
 
-    /// Sets `run.id`, `run.name` (of the workflow) and `run.attempt` (of the node).
-    pub fn set_run(&mut self, id: &str, name: &str, attempt: u32) {
-        self.set("run", json!({ "id": id, "name": name, "attempt": attempt }));
+    /// Sets `run`: its id, the name of its workflow, the attempt of the node, and the tick of the schedule that
+    /// started it.
+    pub fn set_run(&mut self, id: &str, name: &str, attempt: u32, scheduled_at: Option<&str>) {
+        self.set("run", json!({ "id": id, "name": name, "attempt": attempt, "scheduled_at": scheduled_at }));
     }
 
     /// Sets `nodes.<id>`.

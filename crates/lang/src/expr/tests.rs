@@ -11,7 +11,7 @@ fn scope() -> Scope {
         "n": 2, "price": 10, "f": 1.5, "big": u64::MAX, "name": "Ada", "list": [1, 2, 3],
         "z": {"b": 1, "a": 2}, "null": null, "risk": 1
     }));
-    scope.set_run("run_1", "flow", 1);
+    scope.set_run("run_1", "flow", 1, None);
     let output = json!({"risk": 0.8, "body": {"items": ["x", "y"]}});
     scope.set_node("a", NodeView { status: "succeeded".into(), output, error: Value::Null });
     scope.set_node("my-node", NodeView { status: "succeeded".into(), output: json!(7), error: Value::Null });
@@ -142,10 +142,26 @@ fn bad_expressions_are_refused_when_compiled() {
 #[test]
 fn references_are_known() {
     let expr = Expr::compile("nodes.a.output + nodes['b-c'].output + input.x", vars::NODE).unwrap();
-    assert_eq!(expr.refs(), &Refs { vars: vec!["input"], nodes: vec!["a".into(), "b-c".into()] });
+    assert_eq!(
+        expr.refs(),
+        &Refs { vars: vec!["input"], nodes: vec!["a".into(), "b-c".into()], schedule: false }
+    );
     let expr = Expr::compile("has(nodes.a.output.x) && nodes.?b.hasValue()", vars::NODE).unwrap();
     assert_eq!(expr.refs().nodes, ["a", "b"]);
     assert_eq!(Expr::compile("item.x", vars::MAP_INPUT).unwrap().refs().vars, ["item"]);
+}
+
+#[test]
+fn only_what_may_read_the_schedule_says_so() {
+    let reads = |source| Expr::compile(source, vars::NODE).unwrap().refs().schedule;
+    for source in
+        ["run.scheduled_at", "run", "run['scheduled_at']", "{'r': run}", "string(run . scheduled_at)"]
+    {
+        assert!(reads(source), "{source}");
+    }
+    for source in ["run.id", "run.name + run . attempt", "input.run", "input.running", "'run'"] {
+        assert!(!reads(source), "{source}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::expr::vars;
 
 fn render(template: Value) -> Value {
     let mut scope = Scope::new(json!({"n": 2, "s": "x", "list": [1, "a"], "m": {"k": null}}));
-    scope.set_run("run_1", "flow", 1);
+    scope.set_run("run_1", "flow", 1, None);
     Template::compile(&template, vars::NODE).unwrap().render(&scope, &Budget::default()).unwrap()
 }
 

@@ -64,6 +64,7 @@ impl Engine {
             workflow_version: origin.accepted.workflow_version,
             parallelism: origin.accepted.parallelism,
             concurrency: origin.accepted.concurrency.clone(),
+            scheduled_at: origin.accepted.scheduled_at,
             forked_from: Some(ForkOrigin { run: fork.run, node: fork.from }),
             idempotency: naming.key.clone(),
             labels: origin.accepted.labels.clone(),

@@ -1,23 +1,26 @@
-//! Workflows that start by themselves.
+//! Schedules: kept, started at their ticks, started now, backfilled.
 //!
 //! A start is a submission whose idempotency key names the tick. So a tick is started once, whether several
 //! servers see it, one crashed between starting and noting it, or a backfill comes over it again.
 
 use std::sync::Arc;
 
-use switchyard_api::{Backfilled, ScheduleView, TickRun};
+use switchyard_api::{Backfilled, ScheduleView, StartView, TickRun};
 use switchyard_core::in_flight::Acceptance;
 use switchyard_core::labels::check_labels;
 use switchyard_core::run::{Concurrency, Refusal};
 use switchyard_core::schedule::{Overlap, Schedule, TICKS_MAX, Timetable};
 use switchyard_core::{OperationId, RunId, Timestamp};
-use switchyard_store::{Mutation, ScheduleRecord, StoreError};
+use switchyard_store::{Mutation, ScheduleRecord, ScheduleStart, StartOutcome, StoreError};
 
 use super::{Engine, EngineError, History, Submission};
 use crate::Principal;
 use crate::evaluate::prepare_input;
 
-/// What one look at the schedules came to.
+/// What is kept of the error of a start that failed.
+const ERROR_CHARS_MAX: usize = 2_000;
+
+/// What one pass over the schedules came to.
 #[derive(Debug, Default)]
 pub struct Pass {
     pub started: Vec<RunId>,
@@ -43,6 +46,23 @@ impl History {
         let input = self.payloads().show(&record.schedule.input).await?;
         Ok(ScheduleView::of(record, input))
     }
+
+    /// A schedule with its next starts, and what became of its newest ticks.
+    pub async fn schedule_shown(
+        &self,
+        name: &str,
+        now: Timestamp,
+        upcoming: usize,
+        starts: usize,
+    ) -> Result<ScheduleView, EngineError> {
+        let record = self.schedule(name).await?;
+        let timetable = record.schedule.timetable().map_err(|bad| StoreError::Corrupt(bad.to_string()))?;
+        let ticks = std::iter::successors(timetable.next_after(now), |tick| timetable.next_after(*tick));
+        let upcoming = ticks.take(upcoming).map(|tick| record.schedule.start_at(tick).to_string()).collect();
+        let starts = self.archive.schedule_starts(name, starts).await?.into_iter().map(StartView::from);
+        let view = self.schedule_view(record).await?;
+        Ok(ScheduleView { upcoming: Some(upcoming), starts: Some(starts.collect()), ..view })
+    }
 }
 
 impl Engine {
@@ -58,7 +78,7 @@ impl Engine {
         let outcome = self.mutate(&request, || async move {
             read(schedule)?;
             check_labels(&schedule.labels).map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
-            // Told now, to the caller that makes it, rather than in the log at every tick.
+            // The caller hears now that the schedule cannot start, rather than at its first tick.
             let (program, _) = self.scheduled_workflow(schedule).await?;
             let input = self.payloads.load(&schedule.input).await?;
             prepare_input(&program, input).await.map_err(EngineError::Invalid)?;
@@ -106,6 +126,30 @@ impl Engine {
             true => Ok(()),
             false => Err(StoreError::unknown("schedule", name).into()),
         }
+    }
+
+    /// Starts a schedule's workflow now, with its input, whatever its overlap policy and pause say; a schedule that
+    /// queues its runs queues this one, too.
+    pub async fn run_schedule(
+        &self,
+        by: &Principal,
+        operation: &OperationId,
+        name: &str,
+    ) -> Result<RunId, EngineError> {
+        let request = self.asks(by, operation, "run_schedule", &name)?;
+        let tick = request.at;
+        let outcome = self.mutate(&request, || async move {
+            let record = self.history.schedule(name).await?;
+            let key = format!("schedule/{name}/now/{operation}");
+            let run = self.start(by, &record.schedule, tick, key).await?.run();
+            self.note(name, tick, Some(by), StartOutcome::Started(run)).await?;
+            // It stands where it stood; its newest run is this one.
+            self.archive.advance_schedule(name, record.next_at, record.next_at, Some(run)).await?;
+            Ok(Mutation::Note(serde_json::json!({ "run_id": run })))
+        });
+        let note = outcome.await?.note()?;
+        let run = note["run_id"].as_str().and_then(|run| run.parse().ok());
+        run.ok_or_else(|| StoreError::Corrupt(format!("a note on the start of a schedule: {note}")).into())
     }
 
     /// Starts the ticks of a span of time, in the past or not, that were not started yet. At most [`TICKS_MAX`].
@@ -174,9 +218,10 @@ impl Engine {
         for tick in &due.start {
             if schedule.overlap == Overlap::Skip && self.is_under_way(last_run).await? {
                 tracing::info!(schedule = %schedule.name, %tick, "left out: the run before is still under way");
+                self.note(&schedule.name, *tick, None, StartOutcome::Skipped).await?;
                 continue;
             }
-            let started = self.start_tick(&Principal::switchyard(), &schedule, *tick).await?;
+            let started = self.start_and_note(&schedule, *tick).await?;
             if let Acceptance::New(_) = started {
                 self.observe.metrics().schedule_started();
             }
@@ -188,6 +233,33 @@ impl Engine {
             self.archive.advance_schedule(&schedule.name, Some(next), due.next, last_run).await?;
         }
         Ok(due.next.map(|tick| schedule.start_at(tick)))
+    }
+
+    /// Starts a tick, and notes what became of it: a start that fails is seen in the schedule's history.
+    async fn start_and_note(&self, schedule: &Schedule, tick: Timestamp) -> Result<Acceptance, EngineError> {
+        let started = self.start_tick(&Principal::switchyard(), schedule, tick).await;
+        let outcome = match &started {
+            Ok(acceptance) => StartOutcome::Started(acceptance.run()),
+            Err(error) => {
+                let shown: String = error.to_string().chars().take(ERROR_CHARS_MAX).collect();
+                StartOutcome::Failed(shown.into())
+            }
+        };
+        let noted = self.note(&schedule.name, tick, None, outcome).await;
+        // The error of the start says more than that it could not be noted either.
+        started.and_then(|acceptance| noted.map(|()| acceptance))
+    }
+
+    async fn note(
+        &self,
+        schedule: &str,
+        tick: Timestamp,
+        by: Option<&Principal>,
+        outcome: StartOutcome,
+    ) -> Result<(), EngineError> {
+        let by = by.map(|by| by.name().clone());
+        let start = ScheduleStart { tick, at: self.clock.now(), tries: 1, by, outcome };
+        Ok(self.archive.note_start(schedule, start).await?)
     }
 
     async fn is_under_way(&self, run: Option<RunId>) -> Result<bool, EngineError> {
@@ -203,22 +275,34 @@ impl Engine {
         schedule: &Schedule,
         tick: Timestamp,
     ) -> Result<Acceptance, EngineError> {
+        match self.start(by, schedule, tick, schedule.key_of(tick)).await {
+            // The tick was started before, with an older version of the workflow or of the schedule.
+            Err(EngineError::Refused(Refusal::KeyReused { run, .. })) => Ok(Acceptance::Existing(run)),
+            other => other,
+        }
+    }
+
+    /// Submits a run for a tick, once for its key.
+    async fn start(
+        &self,
+        by: &Principal,
+        schedule: &Schedule,
+        tick: Timestamp,
+        key: String,
+    ) -> Result<Acceptance, EngineError> {
         let (program, version) = self.scheduled_workflow(schedule).await?;
         let concurrency = (schedule.overlap == Overlap::Queue)
             .then(|| Concurrency { key: format!("schedule/{}", schedule.name).into(), limit: 1 });
         let submission = Submission {
             workflow_version: Some(version),
-            idempotency_key: Some(schedule.key_of(tick)),
+            idempotency_key: Some(key),
             concurrency,
             labels: schedule.labels.clone(),
             schedule: Some(schedule.name.clone()),
+            scheduled_at: Some(tick),
             ..Submission::new(program, self.payloads.load(&schedule.input).await?)
         };
-        match self.submit(by, submission).await {
-            // The tick was started before, with an older version of the workflow or of the schedule.
-            Err(EngineError::Refused(Refusal::KeyReused { run, .. })) => Ok(Acceptance::Existing(run)),
-            other => other,
-        }
+        self.submit(by, submission).await
     }
 
     async fn scheduled_workflow(

@@ -40,6 +40,8 @@ pub struct Submission {
     pub schedule: Option<Arc<str>>,
     /// The trace that it is asked for in.
     pub trace: Option<TraceLink>,
+    /// The tick that the schedule starts it for.
+    pub scheduled_at: Option<Timestamp>,
 }
 
 impl Submission {
@@ -56,6 +58,7 @@ impl Submission {
             labels: Labels::new(),
             schedule: None,
             trace: None,
+            scheduled_at: None,
         }
     }
 }
@@ -104,6 +107,7 @@ impl Engine {
             labels,
             schedule: submission.schedule.clone(),
             trace: self.observe.link(naming.run, submission.trace.clone()),
+            scheduled_at: submission.scheduled_at,
             ..Accepted::plain(program.ir.name.clone(), program.hash, payload)
         };
         let new = NewRun { id: naming.run, accepted };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchyard_core::NodeError;
-use switchyard_core::run::{SkipReason, Task, TaskOutcome};
+use switchyard_core::run::{EventKind, SkipReason, Task, TaskOutcome};
+use switchyard_core::{NodeError, RunId, Timestamp};
 use switchyard_lang::{CompiledNode, ExprError, NodeView, Program, Scope};
 
 use super::cache;
@@ -37,7 +37,7 @@ pub(super) async fn prepare(services: &Services, task: &Task) -> Result<Preparat
     }
     let program = services.catalog.get(task.definition).await?;
     let node = program.node(task.ix);
-    let scope = scope(services, task).await?;
+    let scope = scope(services, task, &program).await?;
     if !condition_holds(task, node, &scope).await? {
         return Ok(Preparation::Settled(TaskOutcome::Skipped(SkipReason::Condition)));
     }
@@ -80,7 +80,7 @@ pub(super) async fn succeed(
     let program = services.catalog.get(task.definition).await?;
     let node = program.node(task.ix);
     let key = match &node.cache {
-        Some(_) => cache_key(task, &program, node, &scope(services, task).await?).await?,
+        Some(_) => cache_key(task, &program, node, &scope(services, task, &program).await?).await?,
         None => None,
     };
     keep(services, &program, node, key.as_deref(), output).await
@@ -101,9 +101,11 @@ async fn keep(
 }
 
 /// What the node's expressions can see.
-async fn scope(services: &Services, task: &Task) -> Result<Scope, AttemptError> {
+async fn scope(services: &Services, task: &Task, program: &Program) -> Result<Scope, AttemptError> {
     let mut scope = Scope::new(services.payloads.load(&task.input).await?);
-    scope.set_run(&task.run.to_string(), &task.workflow, task.attempt);
+    let tick = if program.reads_schedule { scheduled_at(services, task.run).await? } else { None };
+    let tick = tick.map(|tick| tick.to_string());
+    scope.set_run(&task.run.to_string(), &task.workflow, task.attempt, tick.as_deref());
     for read in &task.reads {
         let error = read
             .error
@@ -117,6 +119,22 @@ async fn scope(services: &Services, task: &Task) -> Result<Scope, AttemptError> 
         scope.set_node(&*read.node, view);
     }
     Ok(scope)
+}
+
+/// The tick that a schedule started the run for, or the topmost run above it. Tasks do not carry it: few workflows
+/// ask, and the acceptance of a run is in the archive before its first task is handed out.
+async fn scheduled_at(services: &Services, mut run: RunId) -> Result<Option<Timestamp>, AttemptError> {
+    loop {
+        let first = services.archive.events(run, 0, 1).await?;
+        let Some(EventKind::RunAccepted(accepted)) = first.first().map(|event| &event.kind) else {
+            return Ok(None);
+        };
+        match (accepted.scheduled_at, &accepted.parent) {
+            (Some(tick), _) => return Ok(Some(tick)),
+            (None, Some(parent)) => run = parent.run,
+            (None, None) => return Ok(None),
+        }
+    }
 }
 
 /// Asked until it is first found true: a node that has started runs of its own is past its condition.

@@ -1,4 +1,4 @@
-//! `/v1/schedules`: workflows that start by themselves.
+//! `/v1/schedules`: workflows that Switchyard starts at given times.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchyard_api::{Backfilled, ScheduleView};
+use switchyard_api::{Backfilled, RunAt, ScheduleView};
 use switchyard_core::Timestamp;
-use switchyard_core::schedule::{CatchUp, Overlap, Schedule, Timetable};
+use switchyard_core::schedule::{CatchUp, Overlap, Schedule};
 use switchyard_runtime::{EngineError, Principal};
-use switchyard_store::ScheduleRecord;
+use switchyard_store::{STARTS_KEPT, ScheduleRecord};
 
 use crate::ServerState;
 use crate::api::{Api, Operation};
@@ -25,8 +25,14 @@ use crate::problem::Problem;
 const UPCOMING_DEFAULT: usize = 5;
 const UPCOMING_MAX: usize = 100;
 
-/// Longer than any cron expression or name of a time zone that says something.
+/// What became of so many of its newest ticks is shown.
+const STARTS_DEFAULT: usize = 10;
+
+/// Longer than any useful name of a schedule or of a time zone.
 const TEXT_BYTES_MAX: usize = 512;
+
+/// Longer than the lines of any useful schedule.
+const CRON_BYTES_MAX: usize = 4 * 1024;
 
 /// When to start what.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -39,7 +45,8 @@ struct ScheduleBody {
     /// The input of its runs: any JSON.
     #[serde(default = "nothing")]
     input: Value,
-    /// Minute, hour, day of month, month, day of week.
+    /// One expression a line: five fields (minute, hour, day of month, month, day of week), six with the second in
+    /// front, a name such as `@hourly`, or `@every 10s`.
     cron: String,
     /// An IANA name such as `Europe/Berlin`; UTC if not given.
     time_zone: Option<String>,
@@ -89,6 +96,8 @@ enum CatchUpName {
 struct ShowQuery {
     /// How many of its next starts to show, at most 100; 5 if not given.
     upcoming: Option<usize>,
+    /// What became of how many of its newest ticks to show, at most 100; 10 if not given.
+    starts: Option<usize>,
 }
 
 /// A span of time, both ends in it.
@@ -122,8 +131,13 @@ pub(super) fn register(api: &mut Api) {
     let mut shown = openapi::schedule();
     shown["properties"]["upcoming"] =
         json!({ "type": "array", "items": openapi::moment(), "description": "Its next starts" });
+    shown["properties"]["starts"] = json!({
+        "type": "array",
+        "items": openapi::schedule_start(),
+        "description": "What became of its newest ticks, newest first",
+    });
     let show = api
-        .operation("schedules", "showSchedule", "A schedule and its next starts")
+        .operation("schedules", "showSchedule", "A schedule, its next starts, and what became of the last")
         .query::<ShowQuery>()
         .answer(200, "The schedule", shown)
         .problems([400, 404]);
@@ -146,6 +160,12 @@ fn register_verbs(api: &mut Api) {
         .operation("schedules", "resumeSchedule", "Start again, at the next tick")
         .description("Ticks that passed meanwhile are not made up for: use a backfill.");
     api.post("/v1/schedules/{schedule}/resume", verb(resume), resume_schedule);
+    let run = api
+        .operation("schedules", "runSchedule", "Start the workflow of a schedule now")
+        .description("With its input, also while it is paused or the run of an earlier tick is under way.")
+        .answer(202, "The run that was started", openapi::run_at())
+        .problems([400, 404]);
+    api.post("/v1/schedules/{schedule}/run", run, run_schedule);
     let body = api.schema::<BackfillBody>();
     let backfill = api
         .operation("schedules", "backfillSchedule", "Start the ticks of a span of time that were not started")
@@ -184,7 +204,7 @@ async fn put_schedule(
     Extension(caller): Extension<Principal>,
     Body(body): Body<ScheduleBody>,
 ) -> Result<Json<Value>, Problem> {
-    short("cron", &body.cron, TEXT_BYTES_MAX)?;
+    short("cron", &body.cron, CRON_BYTES_MAX)?;
     let time_zone = body.time_zone.as_deref().unwrap_or("UTC");
     let schedule = Schedule {
         name: short("schedule", &name, TEXT_BYTES_MAX)?.into(),
@@ -203,7 +223,7 @@ async fn put_schedule(
         state.engine.put_schedule(&caller, &operation, schedule).await.map_err(|error| {
             match error {
         EngineError::BadRequest(why) => Problem::unprocessable("invalid_schedule", why).hint(
-            "`cron` has five fields, such as `30 9 * * 1-5`; `time_zone` is a name such as `Europe/Berlin`",
+            "`cron` is a line such as `30 9 * * 1-5`, `@hourly` or `@every 10s`; `time_zone` is a name such as `Europe/Berlin`",
         ),
         other => other.into(),
     }
@@ -215,22 +235,19 @@ async fn show_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
     Params(query): Params<ShowQuery>,
-) -> Result<Json<Value>, Problem> {
-    let count = query.upcoming.unwrap_or(UPCOMING_DEFAULT);
-    if count > UPCOMING_MAX {
-        let detail = format!("`upcoming` is {count}; it may be at most {UPCOMING_MAX}");
+) -> Result<Json<ScheduleView>, Problem> {
+    let upcoming = at_most("upcoming", query.upcoming.unwrap_or(UPCOMING_DEFAULT), UPCOMING_MAX)?;
+    let starts = at_most("starts", query.starts.unwrap_or(STARTS_DEFAULT), STARTS_KEPT)?;
+    let now = state.engine.clock().now();
+    Ok(Json(state.engine.history().schedule_shown(&name, now, upcoming, starts).await?))
+}
+
+fn at_most(field: &str, count: usize, max: usize) -> Result<usize, Problem> {
+    if count > max {
+        let detail = format!("`{field}` is {count}; it may be at most {max}");
         return Err(Problem::bad_request("invalid_query", detail));
     }
-    let record = state.engine.history().schedule(&name).await?;
-    let timetable = timetable(&record)?;
-    let first = timetable.next_after(state.engine.clock().now());
-    let starts: Vec<String> = std::iter::successors(first, |tick| timetable.next_after(*tick))
-        .take(count)
-        .map(|tick| record.schedule.start_at(tick).to_string())
-        .collect();
-    let mut shown = document(&state, record).await?;
-    shown["upcoming"] = json!(starts);
-    Ok(Json(shown))
+    Ok(count)
 }
 
 async fn remove_schedule(
@@ -263,6 +280,17 @@ async fn resume_schedule(
     Ok(Json(document(&state, record).await.map_err(Problem::after_the_change)?))
 }
 
+async fn run_schedule(
+    State(state): State<ServerState>,
+    Segments(name): Segments<String>,
+    extract::Operation(operation): extract::Operation,
+    Extension(caller): Extension<Principal>,
+) -> Result<(StatusCode, Json<RunAt>), Problem> {
+    let run_id = state.engine.run_schedule(&caller, &operation, &name).await?;
+    let run = state.engine.state(run_id).await.map_err(Problem::from).map_err(Problem::after_the_change)?;
+    Ok((StatusCode::ACCEPTED, Json(RunAt { run_id, status: run.status() })))
+}
+
 async fn backfill_schedule(
     State(state): State<ServerState>,
     Segments(name): Segments<String>,
@@ -283,11 +311,6 @@ fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
         let detail = format!("`{field}`: `{shown}` is not a time such as 2026-01-31T12:00:00Z");
         Problem::unprocessable("invalid_body", detail)
     })
-}
-
-/// It was read when it was kept.
-fn timetable(record: &ScheduleRecord) -> Result<Timetable, Problem> {
-    record.schedule.timetable().map_err(|bad| Problem::internal("damaged", &bad))
 }
 
 async fn document(state: &ServerState, record: ScheduleRecord) -> Result<Value, Problem> {

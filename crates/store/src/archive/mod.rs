@@ -32,7 +32,7 @@ pub use registry::{Registry, WorkflowRecord};
 pub use result_cache::ResultCache;
 pub use retention::{Retention, RetentionPolicy};
 pub use run_index::{AppliedOperation, Page, RunIndex, RunRecord, Unfinished};
-pub use schedules::{ScheduleRecord, Schedules};
+pub use schedules::{STARTS_KEPT, ScheduleRecord, ScheduleStart, Schedules, StartOutcome};
 
 /// A backend with every capability of an archive. A backend implements the capabilities; a caller that needs one takes
 /// that trait instead.

@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0010_run_operations.sql"),
     include_str!("0011_run_filters.sql"),
     include_str!("0012_bulk_jobs.sql"),
+    include_str!("0013_schedule_starts.sql"),
 ];
 
 /// "SWYD", so that another program's SQLite file is not taken for ours.

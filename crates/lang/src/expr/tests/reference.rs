@@ -72,7 +72,7 @@ fn speed_beside_the_library() {
     let orders: Vec<Value> =
         (0..100).map(|n| json!({"id": format!("o{n}"), "total": n, "tags": ["a"]})).collect();
     let mut scope = Scope::new(json!({"n": 2, "name": "Ada", "orders": orders}));
-    scope.set_run("run_1", "flow", 1);
+    scope.set_run("run_1", "flow", 1, None);
     let mut table = String::new();
     for source in [
         "input.n + 1",

@@ -1,27 +1,31 @@
-//! Schedules: when a workflow is to be started by itself, and what to do about moments that were missed.
+//! Schedules: when Switchyard starts a workflow by itself, and what it does about ticks that were missed.
 //!
-//! Pure, like everything here: the moment is an argument. A start is named by its tick, so that several servers,
-//! or one that crashed in between, start it once.
+//! Pure: the current time is an argument. A start is named by its tick, so that several servers, or one that crashed
+//! in between, start it once.
+
+mod timetable;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use cronexpr::{Crontab, MakeTimestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Hash;
 use crate::{Labels, Payload, Timestamp};
 
+pub use timetable::Timetable;
+
 /// A tick that is started later than this has been missed.
 pub const LATE_AFTER: Duration = Duration::from_secs(60);
 
-/// How far back the newest tick is looked for at first.
-const SKIP_TO: Duration = Duration::from_secs(12 * 60 * 60);
+/// How far back the newest tick is searched, shortest first: a schedule with seconds has many ticks in a day.
+const SKIP_TO: [Duration; 3] =
+    [Duration::from_secs(60), Duration::from_secs(60 * 60), Duration::from_secs(12 * 60 * 60)];
 
 /// Ticks that one pass makes up for, or one backfill starts.
 pub const TICKS_MAX: usize = 1_000;
 
-/// As its author wrote it.
+/// A schedule as its author wrote it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     pub name: Arc<str>,
@@ -30,7 +34,8 @@ pub struct Schedule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
     pub input: Payload,
-    /// Five fields: minute, hour, day of month, month, day of week.
+    /// One expression a line: five fields (minute, hour, day of month, month, day of week), six with the second in
+    /// front, a name such as `@hourly`, or `@every 10s`.
     pub cron: Arc<str>,
     /// An IANA name: `Europe/Berlin`.
     pub time_zone: Arc<str>,
@@ -73,6 +78,7 @@ pub enum CatchUp {
     All,
 }
 
+/// Why a text is not a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSchedule {
     #[error("`{name}` is not a name: letters, digits, `_`, `-`, `.`, at most 128 of them")]
@@ -81,7 +87,7 @@ pub enum BadSchedule {
     Cron { cron: String, time_zone: String, reason: String },
 }
 
-/// What is to be done now.
+/// What a pass at one moment has to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
     /// Ticks to start, oldest first.
@@ -90,32 +96,18 @@ pub struct Due {
     pub next: Option<Timestamp>,
 }
 
-/// The moments of a schedule.
-#[derive(Clone, Debug)]
-pub struct Timetable {
-    crontab: Crontab,
-}
-
 impl Schedule {
-    /// Checks it, and reads its cron expression.
+    /// Checks the schedule, and reads its lines.
     pub fn timetable(&self) -> Result<Timetable, BadSchedule> {
         let known = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if self.name.is_empty() || self.name.len() > 128 || !self.name.chars().all(known) {
             return Err(BadSchedule::Name { name: self.name.to_string() });
         }
-        let bad = |reason: String| BadSchedule::Cron {
-            cron: self.cron.to_string(),
+        Timetable::parse(&self.cron, &self.time_zone).map_err(|bad| BadSchedule::Cron {
+            cron: bad.line,
             time_zone: self.time_zone.to_string(),
-            reason,
-        };
-        // The library reads the time zone as a sixth field, so that one too many would pass for a zone.
-        let fields = self.cron.split_whitespace().count();
-        if fields != 5 {
-            return Err(bad(format!("expected 5 fields (minute hour day month weekday), found {fields}")));
-        }
-        let crontab = cronexpr::parse_crontab(&format!("{} {}", self.cron, self.time_zone));
-        let crontab = crontab.map_err(|error| bad(error.to_string().replace('\n', " ")))?;
-        Ok(Timetable { crontab })
+            reason: bad.reason,
+        })
     }
 
     /// When the start of a tick is due: the tick, put off by its share of the jitter.
@@ -153,25 +145,11 @@ impl Schedule {
 
     /// Where only the newest tick counts, a long absence need not be walked tick by tick.
     fn skip_ahead(&self, timetable: &Timetable, next: Timestamp, now: Timestamp) -> Timestamp {
-        let lately = now.as_millis().saturating_sub((SKIP_TO + self.jitter).as_millis() as i64);
-        let recent = timetable.next_after(Timestamp::from_millis(lately));
-        recent.filter(|tick| self.start_at(*tick) <= now).map_or(next, |tick| tick.max(next))
-    }
-}
-
-impl Timetable {
-    /// The first tick after `moment`; none if the expression never comes again.
-    pub fn next_after(&self, moment: Timestamp) -> Option<Timestamp> {
-        let from = MakeTimestamp::from_millisecond(moment.as_millis()).ok()?;
-        let next = self.crontab.find_next(from).ok()?;
-        Some(Timestamp::from_millis(next.timestamp().as_millisecond()))
-    }
-
-    /// The ticks in `from..=until`, at most [`TICKS_MAX`].
-    pub fn between(&self, from: Timestamp, until: Timestamp) -> Vec<Timestamp> {
-        let before = Timestamp::from_millis(from.as_millis().saturating_sub(1));
-        let ticks = std::iter::successors(self.next_after(before), |tick| self.next_after(*tick));
-        ticks.take_while(|tick| *tick <= until).take(TICKS_MAX).collect()
+        let newest = SKIP_TO.iter().find_map(|back| {
+            let recent = timetable.next_after(now.minus(*back + self.jitter));
+            recent.filter(|tick| self.start_at(*tick) <= now)
+        });
+        newest.map_or(next, |tick| tick.max(next))
     }
 }
 
@@ -209,7 +187,7 @@ mod tests {
     fn nonsense_is_refused_with_the_reason() {
         for (cron, zone) in [
             ("* * * *", "UTC"),
-            ("* * * * * *", "UTC"),
+            ("* * * * * * *", "UTC"),
             ("61 * * * *", "UTC"),
             ("* * * * *", "Mars/Olympus"),
             ("", "UTC"),
@@ -252,6 +230,9 @@ mod tests {
             Schedule { catch_up: CatchUp::All, ..base }.due(&timetable, at("2006-01-01T00:00:00Z"), now);
         assert_eq!(all.start.len(), TICKS_MAX);
         assert_eq!(all.next, Some(at("2006-01-01T16:40:00Z")), "the rest follows at the next pass");
+        let seconds = schedule("@every 1s", "UTC");
+        let due = seconds.due(&seconds.timetable().unwrap(), at("2006-01-01T00:00:00Z"), now);
+        assert_eq!((due.start, due.next), (vec![now], Some(at("2026-01-01T00:00:31Z"))));
     }
 
     #[test]
