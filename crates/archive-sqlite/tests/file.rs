@@ -19,6 +19,13 @@ use switchyard_store::{
 };
 use tempfile::TempDir;
 
+/// Undoes the steps of the schema behind `0010_run_operations.sql`: what they made would be made twice.
+const WITHOUT_LATER_STEPS: &str = "
+    DROP TABLE schedule_starts; DROP TABLE bulk_results; DROP TABLE bulk_jobs; DROP TABLE tombstones;
+    DROP TABLE run_labels; DROP INDEX runs_by_schedule; DROP INDEX runs_by_error_code; DROP INDEX runs_by_error_node;
+    DROP INDEX runs_with_error; ALTER TABLE runs DROP COLUMN parent_node; ALTER TABLE runs DROP COLUMN schedule;
+    ALTER TABLE runs DROP COLUMN error_node; ALTER TABLE runs DROP COLUMN error_code;";
+
 fn somewhere() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("switchyard.db");
@@ -149,9 +156,10 @@ async fn an_older_file_learns_which_payloads_it_mentions() {
     archive.cache("save", "k", large(b"cached"), at(0), Duration::from_secs(60)).await.unwrap();
     drop(archive);
     let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_LATER_STEPS).unwrap();
     conn.execute_batch(
         "ALTER TABLE events DROP COLUMN checksum;
-         DROP TABLE schedule_starts; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
+         DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end; PRAGMA user_version = 3;
          UPDATE events SET body = '{\"cas\":{\"node_star' WHERE seq = 3;",
     )
     .unwrap();
@@ -179,8 +187,9 @@ async fn an_older_file_learns_which_nodes_were_given_up() {
     let expected = archive.dead_letter(&letter.id).await.unwrap().unwrap();
     drop(archive);
     let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_LATER_STEPS).unwrap();
     conn.execute_batch(
-        "ALTER TABLE events DROP COLUMN checksum; DROP TABLE schedule_starts; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE dead_letters; PRAGMA user_version = 4;",
+        "ALTER TABLE events DROP COLUMN checksum; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE dead_letters; PRAGMA user_version = 4;",
     )
     .unwrap();
     drop(conn);
@@ -220,9 +229,10 @@ async fn a_file_from_before_there_were_keys_is_brought_on() {
     history.put(&archive, [accepted(), node_started("a")]).await;
     drop(archive);
     let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_LATER_STEPS).unwrap();
     conn.execute_batch(
         "ALTER TABLE events DROP COLUMN checksum;
-         DROP TABLE schedule_starts; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE api_keys; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
+         DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; DROP TABLE api_keys; DROP TABLE dead_letters; DROP TABLE payload_refs; DROP INDEX runs_by_parent; DROP INDEX runs_by_end;
          PRAGMA user_version = 2;",
     )
     .unwrap();
@@ -244,7 +254,8 @@ async fn an_older_file_is_given_an_id() {
     history.put(&archive, [accepted(), node_started("a")]).await;
     drop(archive);
     let conn = Connection::open(&path).unwrap();
-    let before = "ALTER TABLE events DROP COLUMN checksum; DROP TABLE schedule_starts; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; ALTER TABLE dead_letters DROP COLUMN excerpt; PRAGMA user_version = 5;";
+    let before = "ALTER TABLE events DROP COLUMN checksum; DROP TABLE run_operations; DROP TABLE operations; DROP TABLE archive; ALTER TABLE dead_letters DROP COLUMN excerpt; PRAGMA user_version = 5;";
+    conn.execute_batch(WITHOUT_LATER_STEPS).unwrap();
     conn.execute_batch(before).unwrap();
     drop(conn);
 

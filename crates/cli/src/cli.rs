@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    api, approvals, bench, bulk, checkpoints, completions, config, consumers, doctor, inspect, keys, migrate,
-    patch, queues, redis, run, runs, schedules, schema, up, validate, worker, workflows,
+    api, approvals, bench, bulk, checkpoints, completions, config, consumers, dev, doctor, init, inspect,
+    keys, migrate, patch, queues, redis, run, runs, schedules, schema, up, validate, worker, workflows,
 };
 use crate::flags::GlobalArgs;
 
@@ -32,6 +32,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Init(init::Args),
+    Dev(dev::Args),
     Up(up::Args),
     Api(api::Args),
     Worker(worker::Args),

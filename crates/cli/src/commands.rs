@@ -8,7 +8,9 @@ pub(crate) mod checkpoints;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod consumers;
+pub(crate) mod dev;
 pub(crate) mod doctor;
+pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod keys;
 pub(crate) mod migrate;
@@ -37,6 +39,8 @@ use crate::target::Target;
 pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(), Failure> {
     match command {
         Command::Up(args) => up::execute(&args, settings).await,
+        Command::Init(args) => init::execute(&args),
+        Command::Dev(args) => dev::execute(&args, settings).await,
         Command::Api(args) => api::execute(&args, settings).await,
         Command::Worker(_) => worker::execute(settings).await,
         Command::Run(args) => run::execute(args, settings).await,

@@ -1,6 +1,6 @@
 //! A run as it moves: a bar and a line for every node that ends on a terminal, plain lines otherwise.
 
-mod lines;
+pub(crate) mod lines;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

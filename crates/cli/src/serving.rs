@@ -1,12 +1,15 @@
-//! What `up` and `api` have in common: the API on an address, until Ctrl-C or SIGTERM.
+//! Serving the API on an address until Ctrl-C or SIGTERM, for `up`, `api` and `dev`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use switchyard_server::{Access, Limits, ServerState, allow_many_connections, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
+use crate::commands::dev;
 use crate::drive::{self, Signals};
 use crate::errors::Failure;
 use crate::output;
@@ -16,11 +19,13 @@ use crate::store;
 use crate::stores::{self, Role, Stores};
 use crate::waiting;
 
-/// Serves, and works if this process has a worker, until Ctrl-C or SIGTERM.
+/// Serves, and works if this process has a worker, until Ctrl-C or SIGTERM. Workflow files that are `watched` are
+/// registered whenever they change, and runs are shown.
 pub(crate) async fn serve_until_stopped(
     settings: &Settings,
     role: Role,
     no_auth: bool,
+    watched: &[PathBuf],
 ) -> Result<(), Failure> {
     refuse_strangers(settings, no_auth).await?;
     allow_many_connections();
@@ -44,11 +49,14 @@ pub(crate) async fn serve_until_stopped(
         )
         .of_store(stores.id());
     let serving = tokio::spawn(serve(listener, state, stop.clone().cancelled_owned()));
+    let watching = (!watched.is_empty())
+        .then(|| AbortOnDropHandle::new(tokio::spawn(dev::watch(stores.engine().clone(), watched.to_vec()))));
     let answer = tokio::select! {
         _ = signals.next() => Ok(()),
         why = drive::said(&mut trouble), if !stores.waits_for_its_store() => Err(Failure::store(why)
             .hint("nothing accepted is lost; start again when the folder can be written")),
     };
+    drop(watching);
     output::tell("stopping: requests are finished, tasks handed back");
     stop.cancel();
     tokio::select! {

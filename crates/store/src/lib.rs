@@ -24,7 +24,8 @@ pub use archive::{
     BulkStatus, DeadKind, DeadLetter, DeadLetterGroup, DeadLetters, Definitions, DeleteRequest, Deletion,
     Journal, MARK_EVERY, Mutation, MutationOutcome, OPERATIONS_KEPT, OperationRecord, OperationRequest,
     Operations, POISONED, Page, PayloadHolders, Purge, Registry, ResultCache, Retention, RetentionPolicy,
-    RunIndex, RunRecord, STARTS_KEPT, ScheduleRecord, ScheduleStart, Schedules, StartOutcome, Tombstone, Tombstones, Unfinished, WorkflowRecord,
+    RunIndex, RunRecord, STARTS_KEPT, ScheduleRecord, ScheduleStart, Schedules, StartOutcome, Tombstone,
+    Tombstones, Unfinished, WorkflowRecord,
 };
 pub use cas::Cas;
 pub use check::{Check, Health};

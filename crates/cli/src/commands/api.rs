@@ -26,5 +26,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    serve_until_stopped(settings, Role::Serving, args.no_auth).await
+    serve_until_stopped(settings, Role::Serving, args.no_auth, &[]).await
 }

@@ -16,6 +16,7 @@ Examples:
   switchyard up
   switchyard up --listen 127.0.0.1:8080 --data /var/lib/switchyard
   switchyard up --redis redis://127.0.0.1 --postgres postgres://switchyard@127.0.0.1/switchyard
+  switchyard workflows register examples/hello.yaml
   curl -d '{\"workflow\": \"hello\"}' -H 'content-type: application/json' http://127.0.0.1:7070/v1/runs")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -33,5 +34,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    serve_until_stopped(settings, Role::All, args.no_auth).await
+    serve_until_stopped(settings, Role::All, args.no_auth, &[]).await
 }

@@ -8,7 +8,7 @@ use switchyard_core::{NodeError, Timestamp};
 use crate::output::took;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     Start,
     Good,
     Bad,
@@ -28,7 +28,7 @@ impl Mark {
 }
 
 /// `None` for events that are not shown as progress. `begun`: when the current attempt at the node began.
-pub(super) fn describe(event: &Event, begun: Option<Timestamp>) -> Option<(Mark, String)> {
+pub(crate) fn describe(event: &Event, begun: Option<Timestamp>) -> Option<(Mark, String)> {
     match event.node() {
         // The hidden last step is news only when it fails.
         Some("/output") if &*event.kind != "node_failed" => None,

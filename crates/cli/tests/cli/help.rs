@@ -9,8 +9,8 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::harness::Sandbox;
 
 /// What prints no data of its own, or prints JSON or a script and nothing else.
-const WITHOUT_JSON: [&str; 7] =
-    ["api", "worker", "up", "schema", "completions", "workflows show", "checkpoints export"];
+const WITHOUT_JSON: [&str; 8] =
+    ["api", "worker", "up", "dev", "schema", "completions", "workflows show", "checkpoints export"];
 
 /// Every command that can be typed, found through the help itself.
 fn leaves(sandbox: &Sandbox, path: Vec<String>) -> Vec<(Vec<String>, String)> {
@@ -38,6 +38,7 @@ fn every_command_has_an_example_and_json() {
         assert!(example.contains("switchyard "), "{name}: {example}");
         let json = help.contains("--json");
         assert_eq!(json, !WITHOUT_JSON.contains(&&*name), "--json of `{name}`");
+        assert!(!help.contains('\\'), "`{name}` shows an escape: {help}");
         assert!(help.lines().next().is_some_and(|line| !line.is_empty()), "{name}");
     }
 }
