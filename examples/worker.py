@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A Switchyard worker in Python, with the standard library alone.
+"""A Switchyard worker in Python, with the standard library alone. docs/guide/http-workers.md explains the protocol.
 
     switchyard up                                   # in one terminal
     python3 examples/worker.py                      # in another
@@ -8,48 +8,44 @@
         "greet": {"type": "function", "function": "greet", "input": {"name": "${{ input.name }}"}}}},
       "input": {"name": "Ada"}}'
 
-A handler is a function from input to output. It can be called twice for the same attempt (the worker may die
-after the effect and before its result was recorded): pass `task["idempotency_key"]` on to the system that must not see an effect
-twice. While it runs, heartbeats keep the task; a worker that goes silent loses it to another.
+It gets the functions in HANDLERS and no others. A handler can be called twice for the same attempt: pass
+`task["idempotency_key"]` on to the system that must not see an effect twice. On SIGTERM it claims no further task, handlers
+may finish for GRACE_SECONDS, and the rest is released.
 """
 
-import json
-import os
-import signal
-import sys
-import threading
-import time
-import urllib.error
-import urllib.request
+import json, os, signal, sys, threading, time, urllib.request
 
 SERVER = os.environ.get("SWITCHYARD_URL", "http://127.0.0.1:7070")
-NAME = f"python-{os.getpid()}"
-LEASE_SECONDS = 30
+API_KEY = os.environ.get("SWITCHYARD_API_KEY")
+NAME = f"python-{os.uname().nodename}-{os.getpid()}"
+SLOTS, LEASE_SECONDS, GRACE_SECONDS = 4, 30, 10
+stopping = threading.Event()
 
 
 class Permanent(Exception):
     """A failure that will come back: no retry."""
 
-
-def greet(task):
-    name = task["input"]["name"]
-    if not isinstance(name, str):
+def greet(task, stop):
+    if not isinstance(task["input"]["name"], str):
         raise Permanent("`name` must be text")
-    return {"greeting": f"Hello, {name}!"}
+    return {"greeting": f"Hello, {task['input']['name']}!"}
 
 
-def add(task):
+def add(task, stop):
     return sum(task["input"]["numbers"])
 
 
-HANDLERS = {"greet": greet, "add": add}
+def nap(task, stop):
+    stop.wait(task["input"]["seconds"])  # Long work looks at `stop`: the run is cancelled, or this worker ends.
 
 
-def post(path, body, timeout=90):
-    request = urllib.request.Request(
-        SERVER + path, json.dumps(body).encode(), {"content-type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=timeout) as response:
+HANDLERS = {"greet": greet, "add": add, "nap": nap}
+
+
+def post(path, body):
+    headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {API_KEY}"} if API_KEY else {})
+    request = urllib.request.Request(SERVER + path, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=90) as response:
         return json.load(response)
 
 
@@ -57,64 +53,67 @@ def about(task, **more):
     return {"run_id": task["run_id"], "node": task["node"], "claim": task["claim"], **more}
 
 
-def keep(task, done):
+def keep(task, done, stop):
     """Heartbeats until the task is done; a third of the lease leaves room for two that fail."""
     while not done.wait(LEASE_SECONDS / 3):
         try:
-            post("/v1/tasks/heartbeat", about(task, lease=f"{LEASE_SECONDS}s"))
-        except urllib.error.HTTPError as error:
-            if error.code == 409:
-                return  # Taken back: its result will not count.
-        except OSError:
-            pass  # The server may be back before the lease has run out.
+            if post("/v1/tasks/heartbeat", about(task, lease=f"{LEASE_SECONDS}s"))["standing"] == "stop":
+                stop.set()  # The run is being cancelled.
+        except OSError as error:  # A server that is away may be back before the lease has run out.
+            if getattr(error, "code", None) == 409:  # Taken back: the result will not count.
+                return stop.set()
 
 
-def call(task):
+def call(task, stop):
     """What became of the task: which address to tell, and what."""
-    handler = HANDLERS.get(task["function"])
-    if handler is None:
-        message = f"no function `{task['function']}` here; there are {', '.join(sorted(HANDLERS))}"
-        return "fail", about(task, error={"code": "unknown_function", "message": message, "retryable": False})
     try:
-        return "complete", about(task, output=handler(task))
+        output = HANDLERS[task["function"]](task, stop)
     except Permanent as error:
         return "fail", about(task, error={"code": "refused", "message": str(error), "retryable": False})
-    except Exception as error:  # An exception of a handler fails its node, not the worker.
+    except Exception as error:  # An exception of a handler fails its attempt, not the worker.
         return "fail", about(task, error={"code": type(error).__name__, "message": str(error)})
+    return ("release", about(task)) if stop.is_set() else ("complete", about(task, output=output))
 
 
-def execute(task):
+def execute(task, stop, free):
     done = threading.Event()
-    keeper = threading.Thread(target=keep, args=(task, done), daemon=True)
-    keeper.start()
-    try:
-        verb, body = call(task)
-    finally:
-        done.set()
-        keeper.join()
+    threading.Thread(target=keep, args=(task, done, stop), daemon=True).start()
+    verb, body = call(task, stop)
+    done.set()
     try:
         post(f"/v1/tasks/{verb}", body)
-    except urllib.error.HTTPError as error:
-        problem = json.load(error)
-        print(f"{task['idempotency_key']}: {problem['code']}: {problem['detail']}", file=sys.stderr)
+    except OSError as error:  # Too late, or the server is away: another worker gets it when the lease has run out.
+        print(f"{task['idempotency_key']}: {error}", file=sys.stderr)
+    free.release()
 
 
 def work():
-    claim = {"worker": NAME, "types": ["function"], "slots": 1, "wait": "30s", "lease": f"{LEASE_SECONDS}s"}
-    while True:
+    """Claims one task for each free slot, until it is told to stop. The tasks that are still under way then."""
+    free, under_way = threading.Semaphore(SLOTS), []
+    claim = {"worker": NAME, "functions": sorted(HANDLERS), "wait": "5s", "lease": f"{LEASE_SECONDS}s"}
+    while not stopping.is_set():
+        if not free.acquire(timeout=1):
+            continue
         try:
             tasks = post("/v1/tasks/claim", claim)["tasks"]
         except OSError as error:  # HTTPError is one of them.
             print(f"{SERVER}: {error}", file=sys.stderr)
-            time.sleep(1)
-            continue
+            tasks = []
+            stopping.wait(1)
         for task in tasks:
-            execute(task)
+            stop = threading.Event()
+            thread = threading.Thread(target=execute, args=(task, stop, free))
+            thread.start()
+            under_way = [one for one in under_way if one[0].is_alive()] + [(thread, stop)]
+        if not tasks:
+            free.release()
+    return under_way
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    try:
-        work()
-    except KeyboardInterrupt:
-        pass
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    left, until = work(), time.monotonic() + GRACE_SECONDS
+    for thread, stop in left:
+        thread.join(max(0, until - time.monotonic()))
+        stop.set()  # Its own thread releases it, and the process ends when all threads have.

@@ -65,7 +65,7 @@ class Server:
 
     def __init__(self, folder: Path, server: Redis, **settings: str) -> None:
         self.folder, self.redis = folder, server
-        self.settings = settings
+        self.settings = {"SWITCHYARD_PLAIN_FUNCTIONS": "*", **settings}
         self.connection = redis.Redis(port=server.port, decode_responses=True, protocol=2)
         self.start()
 
@@ -253,7 +253,7 @@ def test_a_reader_that_dies(server: Server) -> None:
     server.read("dies")
     assert server.ended(poison)["status"] == "failed"
     [letter] = server.letters()
-    assert (letter["run_id"], letter["node"], letter["queue"], letter["kind"]) == (poison, "work", "function", "task")
+    assert (letter["run_id"], letter["node"], letter["queue"], letter["kind"]) == (poison, "work", "function:anything", "task")
     shown = server.call("GET", f"/v1/dead-letters/{letter['id']}")
     assert [delivery["worker"] for delivery in shown["deliveries"]] == ["dies", "dies"]
     queues = server.call("GET", "/v1/queues")

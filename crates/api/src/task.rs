@@ -16,7 +16,7 @@ pub struct HeldTask {
     pub claim: u32,
     /// From 1.
     pub attempt: u32,
-    /// The queue it was in.
+    /// `function`, or `function.<queue>` for a node with a `queue`.
     #[serde(rename = "type")]
     pub queue: Arc<str>,
     /// What to call.

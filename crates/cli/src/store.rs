@@ -19,12 +19,6 @@ pub(crate) async fn open(settings: &Settings) -> Result<Embedded, Failure> {
     Embedded::open(options(settings)?).await.map_err(|error| refused(error, settings))
 }
 
-/// The same, with `function` tasks left to workers outside this process.
-pub(crate) async fn open_for_workers(settings: &Settings) -> Result<Embedded, Failure> {
-    let options = Options { leave_functions: true, ..options(settings)? };
-    Embedded::open(options).await.map_err(|error| refused(error, settings))
-}
-
 /// A folder that is damaged is not worked in; what to do then is said with it.
 pub(crate) fn refused(error: EngineError, settings: &Settings) -> Failure {
     match error {
@@ -55,6 +49,8 @@ fn options(settings: &Settings) -> Result<Options, Failure> {
     options.retention = settings.retention();
     options.observe = observe::observe(settings)?;
     options.notice = notice();
+    // This program has the built-in functions alone; every other waits for a worker of a server.
+    options.leave_functions = true;
     Ok(options)
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_archive_postgres::{PostgresArchive, PostgresCas, Target, migrate};
+use switchyard_core::ir::queue_name;
 use switchyard_host::distributed::{ArchiveAt, Distributed, Options};
 use switchyard_host::embedded::Embedded;
 use switchyard_runtime::duties::PlainSettings;
@@ -48,7 +49,7 @@ impl Stores {
                     return Err(Failure::usage("cas.url is for processes that share a Redis")
                         .hint("without one, large payloads lie in the data folder"));
                 }
-                Ok(Self::Folder(Box::new(store::open_for_workers(settings).await?)))
+                Ok(Self::Folder(Box::new(store::open(settings).await?)))
             }
             None => Err(Failure::usage("processes that share the work need a Redis to share it through")
                 .hint(
@@ -159,14 +160,26 @@ fn redis(settings: &Settings) -> Result<Option<RedisSettings>, Failure> {
                 delay: settings.submit_retry_delay.0,
                 backoff: settings.submit_retry_backoff.0,
             };
-            let stuck_after = settings.stores_stuck_after;
-            Ok(Some(RedisSettings { prefix, limits, retry, stuck_after, ..RedisSettings::new(url.reveal()) }))
+            let (stuck_after, plain_functions) = (settings.stores_stuck_after, plain_functions(settings)?);
+            let settings = RedisSettings::new(url.reveal());
+            Ok(Some(RedisSettings { prefix, limits, plain_functions, retry, stuck_after, ..settings }))
         }
         None if settings.postgres.is_some() => {
             Err(Failure::usage("a Postgres is named, and no Redis for what is in flight")
                 .hint("name one with --redis URL or REDIS_URL"))
         }
         None => Ok(None),
+    }
+}
+
+/// The functions that plain Redis workers serve.
+fn plain_functions(settings: &Settings) -> Result<Vec<String>, Failure> {
+    let Some(list) = &settings.plain_functions else { return Ok(Vec::new()) };
+    let functions: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
+    match functions.iter().find(|name| !queue_name::is_function_pattern(name)) {
+        Some(bad) => Err(Failure::usage(format!("plain.functions: `{bad}` is not the name of a function"))
+            .hint("such as `greet,mail.*`, or `*` for all functions")),
+        None => Ok(functions),
     }
 }
 
@@ -201,7 +214,8 @@ pub(crate) async fn admin(settings: &Settings) -> Result<RedisAdmin, Failure> {
         return Err(Failure::usage("there is no Redis to look into")
             .hint("name it with --redis URL or REDIS_URL; `switchyard up` without one has no consumers"));
     };
-    Ok(RedisAdmin::connect(&redis.url, &redis.prefix).await?)
+    let admin = RedisAdmin::connect(&redis.url, &redis.prefix).await?;
+    Ok(admin.with_plain_functions(&redis.plain_functions))
 }
 
 /// Where history is, if not in the data folder.

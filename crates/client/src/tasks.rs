@@ -18,7 +18,10 @@ use crate::{Client, Error};
 pub struct ClaimTasks {
     /// Its name, for the histories of runs.
     pub worker: String,
-    /// `function`, `function.<queue>`, or with a `*` at the end.
+    /// The functions that it serves; one that ends in `*` stands for all that begin so.
+    pub functions: Vec<String>,
+    /// Besides: `function.<queue>` for every task of nodes with that `queue`, or `function` for every function without
+    /// one.
     pub types: Vec<String>,
     /// At most this many tasks, up to 100.
     pub slots: usize,
@@ -46,6 +49,7 @@ impl Client {
         let lasting = |length| HumanDuration(length).to_string();
         let body = json!({
             "worker": claim.worker,
+            "functions": claim.functions,
             "types": claim.types,
             "slots": claim.slots,
             "wait": lasting(claim.wait),

@@ -231,6 +231,14 @@ settings! {
         max: Some("1000")
     };
 
+    /// The functions that plain Redis workers serve, such as `greet,mail.*`, or `*` for all: their tasks lie in the stream
+    /// `wf.tasks.function`. Every other function has a stream of its own, for workers that name it. The same for every
+    /// process that shares a Redis.
+    plain_functions: Option<String> = {
+        key: "plain.functions",
+        env: "SWITCHYARD_PLAIN_FUNCTIONS"
+    };
+
     /// How long a task that a plain Redis worker has read is its own without a sign of life. Then it is queued again.
     plain_lease: Duration = {
         key: "plain.lease",

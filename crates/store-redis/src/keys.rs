@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use switchyard_core::in_flight::takes;
+use switchyard_core::ir::queue_name;
 use switchyard_core::{ApprovalId, Hash, RunId};
 
 /// The group that every worker reads tasks in.
@@ -15,6 +17,8 @@ pub(crate) const BANDS: [&str; 3] = ["wf.high.", "wf.tasks.", "wf.low."];
 #[derive(Clone, Debug)]
 pub struct Keys {
     begin: Arc<str>,
+    /// The queues of functions that plain workers serve, or patterns: their tasks share a stream.
+    plain: Arc<[Arc<str>]>,
 }
 
 impl Keys {
@@ -22,7 +26,17 @@ impl Keys {
     /// that a script touches shares a slot of a cluster.
     pub fn new(prefix: &str, partition: u16, partitions: u16) -> Self {
         let tag = if partitions > 1 { format!("{{p{partition}}}:") } else { String::new() };
-        Self { begin: format!("{prefix}{tag}").into() }
+        Self { begin: format!("{prefix}{tag}").into(), plain: Arc::default() }
+    }
+
+    /// The same names, where tasks of these functions lie in the stream that plain workers read. A name may end in `*`.
+    pub fn with_plain_functions(self, functions: &[String]) -> Self {
+        Self { plain: functions.iter().map(|name| queue_name::of_function(name)).collect(), ..self }
+    }
+
+    /// Whether tasks of this queue lie in the stream that plain workers read.
+    pub(crate) fn is_plain(&self, queue: &str) -> bool {
+        takes(&self.plain, queue)
     }
 
     /// What every name begins with.
@@ -104,8 +118,9 @@ impl Keys {
         self.name("wf.runs")
     }
 
-    /// Stream: tasks of a type in a band.
+    /// Stream: tasks of a type, or of a function, in a band.
     pub fn tasks(&self, queue: &str, band: usize) -> String {
+        let queue = if self.is_plain(queue) { queue_name::FUNCTION } else { queue };
         format!("{}{}{queue}", self.begin, BANDS[band])
     }
 
@@ -245,6 +260,16 @@ mod tests {
         assert_eq!(keys.run(run), format!("run:{run}"));
         assert_eq!(keys.tasks("http", 1), "wf.tasks.http");
         assert_eq!(keys.queue_of("wf.low.function.wf.high.x"), Some(("function.wf.high.x", 2)));
+    }
+
+    #[test]
+    fn functions_of_plain_workers_share_a_stream() {
+        let keys = Keys::new("", 0, 1).with_plain_functions(&["greet".to_owned(), "mail.*".to_owned()]);
+        let stream = |queue: &str| keys.tasks(queue, 1);
+        assert_eq!(stream("function:greet"), "wf.tasks.function");
+        assert_eq!(stream("function:mail.send"), "wf.tasks.function");
+        assert_eq!(stream("function:greet@2"), "wf.tasks.function:greet@2");
+        assert_eq!(stream("function.greet"), "wf.tasks.function.greet", "a queue is not a function");
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct RedisSettings {
     /// What every name in Redis begins with.
     pub prefix: String,
     pub limits: Limits,
+    /// The functions whose tasks lie in the stream that plain workers read; a name may end in `*`. Every process that
+    /// shares a Redis has to name the same.
+    pub plain_functions: Vec<String>,
     /// What a submission does while Redis does not answer.
     pub retry: RetryPolicy,
     /// How long a change may wait for the archive until the outbox counts as stuck.
@@ -53,9 +56,10 @@ pub struct RedisSettings {
 
 impl RedisSettings {
     pub fn new(url: impl Into<String>) -> Self {
-        let (prefix, limits, observe) = Default::default();
+        let (prefix, limits, plain_functions, observe) = Default::default();
         let (retry, stuck_after) = (RetryPolicy::NONE, Duration::from_secs(30));
-        Self { url: url.into(), prefix, limits, retry, stuck_after, clock: None, observe }
+        let url = url.into();
+        Self { url, prefix, limits, plain_functions, retry, stuck_after, clock: None, observe }
     }
 }
 
@@ -102,7 +106,7 @@ impl RedisStore {
     pub async fn open(settings: RedisSettings, archive: Arc<dyn Archive>) -> Result<Self, StoreError> {
         let client = Client::connect(&settings.url, settings.observe.metrics().clone()).await?;
         let (unbound, mark) = (client.unbound(), archive.mark().await?);
-        let keys = Keys::new(&settings.prefix, 0, 1);
+        let keys = Keys::new(&settings.prefix, 0, 1).with_plain_functions(&settings.plain_functions);
         let waiters = Arc::new(Waiters::default());
         let listener = Listener::new(client.clone(), keys.clone(), archive.clone(), waiters.clone());
         let store = Self {
@@ -304,6 +308,10 @@ impl HotStore for RedisStore {
 
     async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
         self.look_at_queues().await
+    }
+
+    fn is_plain(&self, queue: &str) -> bool {
+        self.keys.is_plain(queue)
     }
 
     async fn signal_again(&self, signal: &str) -> Result<(), StoreError> {

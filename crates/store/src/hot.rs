@@ -116,6 +116,12 @@ pub trait HotStore: Send + Sync + 'static {
     /// The queues that are known, by name, and how much there is of each.
     async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError>;
 
+    /// Whether tasks of this queue are for plain workers ([`crate::plain`]): no other worker can claim them by the name
+    /// of their function.
+    fn is_plain(&self, _queue: &str) -> bool {
+        false
+    }
+
     /// Leaves a signal once more, as a plain worker does (see [`crate::plain`]).
     async fn signal_again(&self, _signal: &str) -> Result<(), StoreError> {
         Err(StoreError::unavailable("signals of plain workers are taken in Redis, and there is none here"))

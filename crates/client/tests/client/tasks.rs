@@ -9,8 +9,8 @@ use switchyard_client::{ClaimTasks, Client, Submission, TaskFailure};
 use crate::harness::{TestServer, double};
 
 fn want(wait: Duration) -> ClaimTasks {
-    let types = vec!["function".to_owned()];
-    ClaimTasks { worker: "w".into(), types, slots: 10, wait, lease: Duration::from_secs(30) }
+    let (functions, types) = (vec!["double".to_owned()], Vec::new());
+    ClaimTasks { worker: "w".into(), functions, types, slots: 10, wait, lease: Duration::from_secs(30) }
 }
 
 async fn claim_one(client: &Client) -> switchyard_client::documents::HeldTask {

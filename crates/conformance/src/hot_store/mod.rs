@@ -6,6 +6,7 @@
 pub mod accept;
 pub mod control;
 mod fixture;
+pub mod functions;
 pub mod large;
 pub mod leases;
 pub mod operations;
@@ -20,7 +21,7 @@ pub use fixture::{Backend, Fixture, fresh_operation};
 #[macro_export]
 macro_rules! hot_store_tests {
     ($backend:expr) => {
-        $crate::hot_store_tests!($backend; accept, steps, waits, control, leases, operations, progress, restore, large);
+        $crate::hot_store_tests!($backend; accept, steps, functions, waits, control, leases, operations, progress, restore, large);
     };
     ($backend:expr; $($group:ident),*) => {
         $(

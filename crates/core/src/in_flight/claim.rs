@@ -3,15 +3,17 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::queue::{BANDS, Token};
+use super::queue::BANDS;
 use super::*;
+use crate::ir::queue_name::takes_turns;
 use crate::run::{ClaimRef, Progress, Refusal, ReleaseReason, Settled, Settlement, Task, TimeLimit};
 
 /// What a worker asks for.
 #[derive(Clone, Debug)]
 pub struct Want {
     pub worker: Arc<str>,
-    /// Names of queues; one that ends in `*` stands for all that begin with what is before it.
+    /// Names of queues; one that ends in `*` stands for all that begin with what is before it. Earlier ones go first,
+    /// except that functions take turns ([`takes_turns`]).
     pub queues: Arc<[Arc<str>]>,
     pub max: usize,
     /// How long a claim lasts without a heartbeat. Without one it lasts as long as the process.
@@ -68,26 +70,43 @@ impl InFlight {
             .unwrap_or(Ok(Settled::Stale))
     }
 
-    /// Claims up to `want.max` tokens: higher priorities first, then in the order in which they were queued.
+    /// Claims up to `want.max` tokens: higher priorities first, then in the order of the queues, then in the order in
+    /// which they were queued.
     pub fn claim(&mut self, want: &Want, now: Timestamp, out: &mut Vec<Event>) -> Vec<Task> {
         let mut tasks = Vec::new();
         for band in 0..BANDS {
-            while tasks.len() < want.max {
-                let Some(token) = self.pop(want, band) else { break };
-                if !self.is_valid(&token) {
-                    continue;
-                }
-                let claimed = self.act(token.run, now, out, |run, changes| {
-                    run.claim(token.node, &want.worker, now, changes)
-                });
-                if let Some(mut task) = claimed.flatten() {
-                    task.queued_at = token.queued_at;
-                    self.set_lease(&mut task, want.lease, now);
-                    tasks.push(task);
-                }
+            if tasks.len() >= want.max {
+                break;
+            }
+            for queue in self.wanted_queues(want, band) {
+                self.claim_from(&queue, band, want, &mut tasks, now, out);
             }
         }
         tasks
+    }
+
+    fn claim_from(
+        &mut self,
+        queue: &Arc<str>,
+        band: usize,
+        want: &Want,
+        tasks: &mut Vec<Task>,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) {
+        while tasks.len() < want.max {
+            let Some(token) = self.queues.get_mut(queue).and_then(|queue| queue.pop(band)) else { return };
+            if !self.is_valid(&token) {
+                continue;
+            }
+            let claimed = self
+                .act(token.run, now, out, |run, changes| run.claim(token.node, &want.worker, now, changes));
+            if let Some(mut task) = claimed.flatten() {
+                task.queued_at = token.queued_at;
+                self.set_lease(&mut task, want.lease, now);
+                tasks.push(task);
+            }
+        }
     }
 
     /// Claims one node by name, for a worker that took its token from a queue by itself. `None` if there is no token of
@@ -151,15 +170,29 @@ impl InFlight {
         lost == Some(true)
     }
 
-    fn pop(&mut self, want: &Want, band: usize) -> Option<Token> {
-        want.queues.iter().find_map(|name| match name.strip_suffix('*') {
-            None => self.queues.get_mut(name)?.pop(band),
-            Some(prefix) => {
-                let from = self.queues.range_mut::<str, _>((Bound::Included(prefix), Bound::Unbounded));
-                let mut alike = from.take_while(|(queue, _)| queue.starts_with(prefix));
-                alike.find_map(|(_, queue)| queue.pop(band))
-            }
-        })
+    /// The queues with tokens of a band, in the order in which a worker takes from them.
+    fn wanted_queues(&self, want: &Want, band: usize) -> Vec<Arc<str>> {
+        let turns = want.queues.iter().position(|wanted| takes_turns(wanted));
+        let mut line: Vec<(usize, Option<Timestamp>, &Arc<str>)> = Vec::new();
+        for (place, wanted) in want.queues.iter().enumerate() {
+            let by_age = takes_turns(wanted);
+            let rank = turns.filter(|_| by_age).unwrap_or(place);
+            self.each_alike(wanted, |name, queue| {
+                if let Some(first_at) = queue.first_at(band) {
+                    line.push((rank, by_age.then_some(first_at), name));
+                }
+            });
+        }
+        line.sort_unstable();
+        line.into_iter().map(|(_, _, name)| name.clone()).collect()
+    }
+
+    fn each_alike<'s>(&'s self, wanted: &str, mut each: impl FnMut(&'s Arc<str>, &'s Queue)) {
+        let Some(prefix) = wanted.strip_suffix('*') else {
+            return self.queues.get_key_value(wanted).into_iter().for_each(|(name, queue)| each(name, queue));
+        };
+        let from = self.queues.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        from.take_while(|(name, _)| name.starts_with(prefix)).for_each(|(name, queue)| each(name, queue));
     }
 }
 
@@ -174,6 +207,7 @@ impl InFlight {
 mod tests {
     use super::*;
     use crate::Payload;
+    use crate::ir::queue_name;
     use crate::ir::sketch::Sketch;
     use crate::run::{EndStatus, EventKind, TaskOutcome};
 
@@ -205,6 +239,31 @@ mod tests {
         let want = Want { worker, queues: ["work".into()].into(), max: 9, lease: None };
         let next: Vec<_> = in_flight.claim(&want, NOW, &mut out).into_iter().map(|task| task.node).collect();
         assert_eq!(next, ["n1".into()], "the token of the first is void");
+    }
+
+    #[test]
+    fn functions_take_turns_by_the_age_of_their_first_task() {
+        let own = |name: &str| queue_name::of_function(name).to_string();
+        let node = |sketch: Sketch, name: &str| sketch.node(name, &[]).with(|node| node.queue = own(name));
+        let (mut in_flight, _) = in_flight(&node(Sketch::new(), "zoom").ir(), None, 3);
+        let later = Timestamp::from_millis(2_000);
+        let ir = node(node(Sketch::new(), "alter"), "other").ir();
+        in_flight.learn(ir.clone());
+        let accepted = Accepted::plain("w".into(), ir.hash, Payload::null());
+        let run = NewRun { id: RunId::new(later, 8, 0), accepted };
+        in_flight.accept(run, later, &mut Vec::new()).unwrap();
+        let want = |queues: &[&str]| Want {
+            queues: queues.iter().map(|&queue| queue.into()).collect(),
+            max: 1,
+            ..Want::nothing("w".into())
+        };
+        let mut claim = |queues: &[&str]| {
+            in_flight.claim(&want(queues), later, &mut Vec::new()).first().map(|task| task.node.to_string())
+        };
+        assert_eq!(claim(&["function:other", "function:nothing"]).as_deref(), Some("other"));
+        assert_eq!(claim(&["function:alter", "function:zoom"]).as_deref(), Some("zoom"), "it came first");
+        assert_eq!(claim(&["function"]), None, "that is the queue which functions share");
+        assert_eq!(claim(&["http", "function:*"]).as_deref(), Some("alter"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Queues of tokens, one for each type of worker, in three bands of priority.
+//! Queues of tokens, one for each type of task and each function, in three bands of priority.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -39,6 +39,11 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn pop(&mut self, band: usize) -> Option<Token> {
         self.bands[band].pop_front()
+    }
+
+    /// When the first token of a band was queued, void or not.
+    pub(super) fn first_at(&self, band: usize) -> Option<Timestamp> {
+        self.bands[band].front().map(|token| token.queued_at)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -3,6 +3,7 @@
 //! What a node does (its URL, its expressions) is not here: the worker that executes it has that, cached by the
 //! same [`Hash`]. The core sees a graph with joins, policies and queues.
 
+pub mod queue_name;
 pub mod sketch;
 
 use std::collections::HashMap;
@@ -83,7 +84,7 @@ impl Ir {
 pub struct Node {
     pub id: Arc<str>,
     pub role: Role,
-    /// The type of worker that executes it: `http`, `function`, `builtin`, …
+    /// Which workers execute it: `http`, `builtin`, `function:<name>`, … ([`queue_name`]).
     pub queue: Arc<str>,
     /// 1 (last) to 10 (first).
     pub priority: u8,

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use switchyard_core::ir::AttemptLimit;
 use switchyard_core::ir::sketch::{Drawn, DrawnOnError, Sketch};
 
+pub(crate) const QUEUES: [&str; 4] = ["work", "other", "function:a", "function:b"];
+
 pub(crate) fn graph() -> impl Strategy<Value = Sketch> {
     let nodes = prop::collection::vec(any::<[u8; 6]>(), 1..9);
     (nodes, prop::option::weighted(0.2, 1u32..4))
@@ -33,7 +35,7 @@ fn draw(seeds: &[[u8; 6]]) -> Vec<Drawn> {
             max_attempts: 1 + u32::from(seed[4] % 3),
             compensated: seed[5].is_multiple_of(3),
             priority: 1 + seed[5] % 10,
-            queue: if seed[1] % 2 == 0 { "work".into() } else { "other".into() },
+            queue: QUEUES[usize::from(seed[1]) % QUEUES.len()].to_owned(),
             limit: limit(seed[3]),
         })
         .collect()

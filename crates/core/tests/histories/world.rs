@@ -12,6 +12,7 @@ use switchyard_core::run::*;
 use switchyard_core::{ApprovalId, Hash, OperationId, PatchId, Payload, RunId, Timestamp};
 
 use crate::checks;
+use crate::graphs::QUEUES;
 use crate::outcomes::{How, how};
 
 #[derive(Clone, Debug)]
@@ -75,7 +76,6 @@ pub(crate) struct World {
     counter: u64,
 }
 
-const QUEUES: [&str; 2] = ["work", "other"];
 const LEASE: Duration = Duration::from_secs(30);
 
 impl World {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde_json::Value;
+use switchyard_core::ir::queue_name;
 
 use crate::expr::{Expr, Vars, vars};
 use crate::limits;
@@ -147,15 +148,13 @@ impl Building<'_> {
     }
 
     fn function(&mut self, spec: &FunctionSpec, at: &At<'_>) -> CompiledFunction {
-        for (field, name) in [("function", Some(&spec.function)), ("queue", spec.queue.as_ref())] {
-            let good = |name: &String| {
-                (1..=128).contains(&name.len())
-                    && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:".contains(&b))
-            };
-            if name.is_some_and(|name| !good(name)) {
-                let hint = "use letters, digits, `_`, `-`, `.` and `:`, at most 128".to_owned();
-                self.problems.add(&at.key(field), format!("not a good name for a {field}"), Some(hint));
-            }
+        const LETTERS: &str = "use letters, digits, `_`, `-`, `.` and `:`, at most 128";
+        if !queue_name::is_function_name(&spec.function) {
+            let hint = format!("{LETTERS}; a version follows after `@`, as in `enrich@2`");
+            self.problems.add(&at.key("function"), "not a good name for a function", Some(hint));
+        }
+        if spec.queue.as_deref().is_some_and(|queue| !queue_name::is_queue_name(queue)) {
+            self.problems.add(&at.key("queue"), "not a good name for a queue", Some(LETTERS.to_owned()));
         }
         let builtin = spec.queue.is_none() && BUILTINS.contains(&spec.function.as_str());
         CompiledFunction { function: spec.function.as_str().into(), builtin }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_base::HumanDuration;
-use switchyard_core::ir::AttemptLimit;
+use switchyard_core::ir::{AttemptLimit, queue_name};
 use switchyard_core::retry::{Backoff, RetryPolicy};
 
 use crate::problem::{At, Problems};
@@ -27,7 +27,7 @@ pub(super) fn queue(kind: &KindSpec) -> Arc<str> {
         KindSpec::Function(spec) => match &spec.queue {
             Some(queue) => format!("function.{queue}").into(),
             None if BUILTINS.contains(&spec.function.as_str()) => "builtin".into(),
-            None => "function".into(),
+            None => queue_name::of_function(&spec.function),
         },
         KindSpec::Command(_) => "command".into(),
         KindSpec::Transform(_) => "transform".into(),

@@ -130,9 +130,9 @@ impl MethodSpec {
 /// Calls a handler by name: one of the builtins `echo`, `fail`, `noop`, or one that a worker registered.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FunctionSpec {
-    /// The handler's name.
+    /// The handler's name, with a version if it has one (`enrich@2`). Workers that serve it get the task, and no others.
     pub function: String,
-    /// The queue of the workers that have it: `function.<queue>` instead of `function`.
+    /// A queue that workers take every task of, whichever function it calls: they claim `function.<queue>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
 }

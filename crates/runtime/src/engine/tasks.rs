@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use switchyard_core::Timestamp;
 use switchyard_core::in_flight::{ClaimStatus, Want};
+use switchyard_core::ir::queue_name;
 use switchyard_core::run::{ClaimRef, Progress, Settled, Settlement, Task};
 
 use super::{Engine, EngineError};
@@ -22,6 +23,11 @@ impl Engine {
     /// Returns when there may be something to claim; early is allowed, late is not.
     pub async fn work_ready(&self, want: &Want) {
         self.hot.work_ready(want).await;
+    }
+
+    /// Whether plain workers serve a function: other workers cannot claim it by its name.
+    pub fn is_plain(&self, function: &str) -> bool {
+        self.hot.is_plain(&queue_name::of_function(function))
     }
 
     /// The task of a claim, if the claim counts at this moment.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchyard_base::HumanDuration;
+use switchyard_core::ir::queue_name::type_of;
 use switchyard_core::run::Task;
 use switchyard_lang::CompiledKind;
 
@@ -36,7 +37,7 @@ impl Prepared {
             "node": task.node,
             "claim": task.claim,
             "attempt": task.attempt,
-            "type": self.program.ir.node(task.ix).queue,
+            "type": type_of(&self.program.ir.node(task.ix).queue),
             "function": function,
             "input": input,
             "idempotency_key": idempotency_key(task.run, &task.node),

@@ -58,10 +58,11 @@ impl WorkerSettings {
         Self { name: name.into(), lease: Some(lease), keep_every, ..Self::embedded(slots) }
     }
 
-    /// Takes tasks of these types alone.
+    /// Takes tasks of these types alone. `function` stands for nodes with a `queue`: functions of other programs are left
+    /// to workers that serve them.
     pub fn of_types(mut self, types: &[String]) -> Self {
         self.queues =
-            types.iter().map(|kind| if kind == "function" { "function*" } else { kind }.into()).collect();
+            types.iter().map(|kind| if kind == "function" { "function.*" } else { kind }.into()).collect();
         self
     }
 

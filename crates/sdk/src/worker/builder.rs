@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use switchyard_client::{Client, ClientBuilder};
+use switchyard_lang::program::BUILTINS;
 use switchyard_runtime::Handlers;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,7 @@ pub struct WorkerBuilder {
     handlers: Handlers,
     name: String,
     queues: Vec<String>,
+    only_queues: bool,
     slots: usize,
     lease: Duration,
     grace: Duration,
@@ -39,7 +41,8 @@ impl WorkerBuilder {
             client: Client::builder(url),
             handlers: Handlers::default(),
             name: format!("sdk-{}", std::process::id()),
-            queues: vec!["function".to_owned()],
+            queues: Vec::new(),
+            only_queues: false,
             slots: SLOTS,
             lease: LEASE,
             grace: GRACE,
@@ -48,7 +51,9 @@ impl WorkerBuilder {
     }
 
     /// Adds what `function: <name>` in a workflow calls, or replaces it; exactly as
-    /// [`SwitchyardBuilder::handler`](crate::SwitchyardBuilder::handler) does.
+    /// [`SwitchyardBuilder::handler`](crate::SwitchyardBuilder::handler) does. The worker gets tasks of the functions that
+    /// it has handlers for; every other function is left to other workers. A name may carry a version (`enrich@2`), so
+    /// that workers of two versions serve side by side.
     pub fn handler<I, O, F, Fut>(mut self, name: &str, function: F) -> Self
     where
         I: DeserializeOwned + Send + 'static,
@@ -72,7 +77,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// Takes tasks of nodes with this `queue` as well. Every worker takes those without one.
+    /// Takes every task of nodes with this `queue` as well, whichever function it calls.
     pub fn queue(mut self, queue: &str) -> Self {
         self.queues.push(format!("function.{queue}"));
         self
@@ -80,7 +85,7 @@ impl WorkerBuilder {
 
     /// Takes tasks of nodes with a `queue` only: of those that [`WorkerBuilder::queue`] named.
     pub fn only_queues(mut self) -> Self {
-        self.queues.retain(|queue| queue != "function");
+        self.only_queues = true;
         self
     }
 
@@ -108,8 +113,15 @@ impl WorkerBuilder {
         self
     }
 
+    /// The functions that it claims. The built-in ones are executed by the server.
+    fn functions(&self) -> Vec<String> {
+        let own = self.handlers.names().filter(|name| !self.only_queues && !BUILTINS.contains(name));
+        own.map(str::to_owned).collect()
+    }
+
     /// Asks the server whether it is there, and starts to work. From then on the server may come and go.
     pub async fn start(self) -> Result<Worker, Error> {
+        let functions = self.functions();
         let client = self.client.build()?;
         client.server().await?;
         let (stop, hand_back) = (CancellationToken::new(), CancellationToken::new());
@@ -117,6 +129,7 @@ impl WorkerBuilder {
             client,
             handlers: self.handlers,
             name: self.name,
+            functions,
             queues: self.queues,
             slots: self.slots,
             lease: self.lease,

@@ -26,6 +26,8 @@ pub(super) struct Claiming {
     pub(super) client: Client,
     pub(super) handlers: Handlers,
     pub(super) name: String,
+    pub(super) functions: Vec<String>,
+    /// As types of task.
     pub(super) queues: Vec<String>,
     pub(super) slots: usize,
     pub(super) lease: Duration,
@@ -96,6 +98,7 @@ impl Claiming {
     async fn claim(&self, free: usize) -> Result<Vec<HeldTask>, switchyard_client::Error> {
         let claim = ClaimTasks {
             worker: self.name.clone(),
+            functions: self.functions.clone(),
             types: self.queues.clone(),
             slots: free.min(CLAIM_MAX),
             wait: WAIT,

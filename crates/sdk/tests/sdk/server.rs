@@ -124,10 +124,26 @@ async fn failures_panics_and_time_limits_are_attempts() {
     }
     let failure = switchyard.run::<u32>(text.as_str(), "never").await.unwrap().output().unwrap_err();
     assert_eq!(failure.code(), "never", "a long message is cut, not lost");
-    let unknown = "name: t\nnodes:\n  a: { type: function, function: nobody }\n";
-    let failure = switchyard.run::<u32>(unknown, ()).await.unwrap().output().unwrap_err();
-    assert_eq!(failure.code(), "unknown_function");
     worker.shut_down().await;
+}
+
+#[tokio::test]
+async fn two_workers_get_the_functions_that_each_of_them_has() {
+    let server = TestServer::start().await;
+    let says = |name: &'static str| move |(): (), _: Context| async move { Ok::<_, HandlerError>(name) };
+    let old = server.worker().handler("enrich@1", says("old")).handler("mail", says("mail"));
+    let new = server.worker().handler("enrich@2", says("new"));
+    let (old, new) = (old.start().await.unwrap(), new.start().await.unwrap());
+    let switchyard = server.switchyard().await;
+    let text = "name: t\nnodes:\n  a: { type: function, function: enrich@1 }\n  \
+                b: { type: function, function: enrich@2 }\n  c: { type: function, function: mail }\n\
+                output: [\"${{ nodes.a.output }}\", \"${{ nodes.b.output }}\", \"${{ nodes.c.output }}\"]\n";
+    for _ in 0..5 {
+        let said = switchyard.run::<[String; 3]>(text, ()).await.unwrap().output().unwrap();
+        assert_eq!(said, ["old", "new", "mail"]);
+    }
+    old.shut_down().await;
+    new.shut_down().await;
 }
 
 #[tokio::test]

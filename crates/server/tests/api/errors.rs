@@ -80,6 +80,8 @@ async fn every_bad_request_has_its_code() {
         ),
         ("/v1/tasks/claim", JSON, r#"{"worker": "w", "types": ["http"]}"#.into(), 422, "unclaimable_type"),
         ("/v1/tasks/claim", JSON, r#"{"worker": "w", "types": ["*"]}"#.into(), 422, "unclaimable_type"),
+        ("/v1/tasks/claim", JSON, r#"{"worker": "w", "functions": ["a b"]}"#.into(), 422, "invalid_body"),
+        ("/v1/tasks/claim", JSON, r#"{"worker": "w", "functions": []}"#.into(), 422, "invalid_body"),
         ("/v1/tasks/claim", JSON, r#"{"worker": "w", "slots": 0}"#.into(), 422, "invalid_body"),
         ("/v1/tasks/claim", JSON, r#"{"worker": "w", "lease": "1ms"}"#.into(), 422, "invalid_body"),
         ("/v1/tasks/complete", JSON, claim.clone(), 404, "unknown_run"),

@@ -150,6 +150,15 @@ impl TestServer {
         answer.expect(202)["run_id"].as_str().unwrap().to_owned()
     }
 
+    /// Returns when a run's history has an event of this kind.
+    pub(crate) async fn until(&self, run: &str, kind: &str) {
+        let mut follow = self.fixture.engine().follow(run.parse().unwrap(), 0);
+        let seen = tokio::time::timeout(PATIENCE, async {
+            while !follow.next().await.unwrap().iter().any(|event| event.kind.name() == kind) {}
+        });
+        seen.await.unwrap_or_else(|_| panic!("{run} has no {kind}"));
+    }
+
     /// The run once it has ended.
     pub(crate) async fn end(&self, run: &str) -> Value {
         let id: RunId = run.parse().unwrap();

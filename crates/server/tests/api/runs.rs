@@ -218,7 +218,7 @@ async fn metrics_are_counted() {
         // Two runs accepted, one step started and succeeded, one run ended.
         "switchyard_archive_events_total 5",
         "switchyard_archive_pending_events 0",
-        r#"switchyard_queue_depth{queue="function",priority="normal"} 1"#,
+        r#"switchyard_queue_depth{queue="function:double",priority="normal"} 1"#,
         r#"switchyard_http_requests_total{route="/v1/runs",method="POST",status="202"} 2"#,
         r#"switchyard_http_requests_total{route="/v1/runs/{run}",method="GET",status="400"} 1"#,
         "switchyard_tasks_claimed_total 0",

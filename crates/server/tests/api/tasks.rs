@@ -73,6 +73,24 @@ async fn queues_are_apart() {
 }
 
 #[tokio::test]
+async fn a_worker_gets_the_functions_that_it_names_and_no_others() {
+    let server = TestServer::start().await;
+    for function in ["double", "double@2", "halve"] {
+        server.submit(one_function(json!({ "function": function })), json!({ "n": 1 })).await;
+    }
+    assert!(server.claim(json!({ "functions": ["treble"] })).await.is_empty());
+    // A queue and a function of the same name are two.
+    assert!(server.claim(json!({ "types": ["function.double"], "slots": 9 })).await.is_empty());
+    let called = |tasks: Vec<Value>| tasks.iter().map(|task| task["function"].clone()).collect::<Vec<_>>();
+    let new = server.claim(json!({ "functions": ["double@2", "treble"], "slots": 9 })).await;
+    assert_eq!(called(new), ["double@2"]);
+    let all = server.claim(json!({ "functions": ["double*"], "slots": 9 })).await;
+    assert_eq!(called(all), ["double"]);
+    let rest = server.claim(json!({ "slots": 9 })).await;
+    assert_eq!(called(rest), ["halve"], "a worker that names nothing takes every function");
+}
+
+#[tokio::test]
 async fn a_failure_is_retried_by_the_nodes_policy() {
     let (server, clock) = TestServer::with_clock().await;
     let retry = json!({ "retry": { "max_attempts": 2, "initial": "1s", "backoff": "fixed" } });

@@ -51,6 +51,11 @@ impl RedisAdmin {
         ))
     }
 
+    /// Knows which functions plain workers serve, as [`crate::RedisSettings::plain_functions`].
+    pub fn with_plain_functions(self, functions: &[String]) -> Self {
+        Self { keys: self.keys.with_plain_functions(functions), ..self }
+    }
+
     pub(crate) fn new(client: Client, keys: Keys, clock: Option<Arc<dyn Clock>>) -> Self {
         let name = format!("{:016x}", rand::random::<u64>()).into();
         Self { client, keys, name, clock }

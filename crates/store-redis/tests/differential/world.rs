@@ -494,9 +494,12 @@ impl World {
 }
 
 fn want(max: u8, which: u8) -> Want {
-    let queues: &[&str] = match which % 3 {
-        0 => &["work", "other"],
+    let queues: &[&str] = match which % 6 {
+        0 => &["work", "other", "function:*"],
         1 => &["o*", "work"],
+        2 => &["function:b", "work", "function:a"],
+        3 => &["function:a"],
+        4 => &["function*"],
         _ => &["*"],
     };
     let queues = queues.iter().map(|&queue| queue.into()).collect();

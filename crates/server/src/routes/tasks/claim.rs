@@ -1,5 +1,6 @@
 //! `POST /v1/tasks/claim`
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -7,6 +8,7 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchyard_core::ir::queue_name::{self, FUNCTION};
 use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
 use switchyard_runtime::worker::{Begun, Prepared, begin};
 use switchyard_store::Want;
@@ -23,6 +25,7 @@ use crate::routes::control::NAME_BYTES_MAX;
 
 const SLOTS_MAX: usize = 100;
 const TYPES_MAX: usize = 32;
+const FUNCTIONS_MAX: usize = 256;
 const WAIT_DEFAULT: Duration = Duration::from_secs(20);
 
 /// What a worker can take.
@@ -31,7 +34,11 @@ const WAIT_DEFAULT: Duration = Duration::from_secs(20);
 struct ClaimRequest {
     /// Its name, for the histories of runs.
     worker: String,
-    /// `function`, `function.<queue>`, or with a `*` at the end; `function` if not given.
+    /// The functions that it serves, such as `enrich` or `enrich@2`; with a `*` at the end, all that begin so. It gets tasks
+    /// of these and no others, except of the `types` that it names.
+    functions: Option<Vec<String>>,
+    /// Besides: `function.<queue>` for every task of nodes with that `queue`, or `function` for every function without one.
+    /// `function`, if neither `functions` nor `types` are given.
     types: Option<Vec<String>>,
     /// At most this many tasks: 1 to 100; 1 if not given.
     slots: Option<usize>,
@@ -46,7 +53,10 @@ pub(super) fn register(api: &mut Api) {
     let claim = api
         .operation("workers", "claimTasks", "Wait for work, and take it")
         .keyless()
-        .description("Answers as soon as there is something, or with no task after `wait`.")
+        .description(
+            "Answers as soon as there is something, or with no task after `wait`. A task of a function that this \
+             worker does not name is left to others.",
+        )
         .body(body, true)
         .answer(200, "The tasks that are this worker's now", openapi::list("tasks", task_schema()));
     api.post(CLAIM, claim, claim_tasks);
@@ -58,41 +68,80 @@ async fn claim_tasks(
     Body(request): Body<ClaimRequest>,
 ) -> Result<Json<Value>, Problem> {
     let wait = request.wait.map_or(WAIT_DEFAULT, |wait| wait.0).min(WAIT_MAX);
-    let desk = Desk { want: want(request)?, state, gone };
+    let desk = Desk { want: want(&state, request)?, state, gone };
     let tasks = desk.wait_for_tasks(wait).await?;
     desk.state.metrics.claimed(tasks.len());
     Ok(Json(json!({ "tasks": tasks })))
 }
 
-fn want(request: ClaimRequest) -> Result<Want, Problem> {
-    let invalid = |detail: String| Problem::unprocessable("invalid_body", detail);
+fn want(state: &ServerState, request: ClaimRequest) -> Result<Want, Problem> {
     short("worker", &request.worker, NAME_BYTES_MAX)?;
-    let types = request.types.unwrap_or_else(|| vec!["function".to_owned()]);
-    if types.is_empty() || types.len() > TYPES_MAX {
-        return Err(invalid(format!("`types` may have 1 to {TYPES_MAX} entries")));
-    }
-    if let Some(wrong) = types.iter().find(|name| !is_function(name)) {
-        let detail = format!("`{wrong}` is not a type that workers over HTTP may take");
-        return Err(
-            Problem::unprocessable("unclaimable_type", detail).hint("`function`, or `function.<queue>`")
-        );
-    }
     let max = request.slots.unwrap_or(1);
     if !(1..=SLOTS_MAX).contains(&max) {
         return Err(invalid(format!("`slots` is {max}; it may be 1 to {SLOTS_MAX}")));
     }
     Ok(Want {
+        queues: queues(state, request.functions, request.types)?.into(),
         worker: request.worker.into(),
-        queues: types.into_iter().map(Into::into).collect(),
         max,
         lease: Some(lease(request.lease.map(|lease| lease.0))?),
     })
 }
 
+fn invalid(detail: String) -> Problem {
+    Problem::unprocessable("invalid_body", detail)
+}
+
+/// The queues that a worker may claim from.
+fn queues(
+    state: &ServerState,
+    functions: Option<Vec<String>>,
+    types: Option<Vec<String>>,
+) -> Result<Vec<Arc<str>>, Problem> {
+    let types = match (&functions, types) {
+        (None, None) => vec![FUNCTION.to_owned()],
+        (_, types) => types.unwrap_or_default(),
+    };
+    let functions = functions.unwrap_or_default();
+    if functions.is_empty() && types.is_empty() {
+        return Err(invalid("name `functions` that this worker serves, or `types`".to_owned()));
+    }
+    if functions.len() > FUNCTIONS_MAX || types.len() > TYPES_MAX {
+        let most = format!("{FUNCTIONS_MAX} `functions` and {TYPES_MAX} `types`");
+        return Err(invalid(format!("a worker may name at most {most}")));
+    }
+    let mut queues = Vec::new();
+    for function in &functions {
+        queues.push(function_queue(state, function)?);
+    }
+    for kind in &types {
+        if !is_function_type(kind) {
+            let detail = format!("`{kind}` is not a type that workers over HTTP may take");
+            let problem = Problem::unprocessable("unclaimable_type", detail);
+            return Err(problem.hint("`function`, or `function.<queue>`"));
+        }
+        queues.extend(queue_name::of_type(kind));
+    }
+    Ok(queues)
+}
+
+fn function_queue(state: &ServerState, function: &str) -> Result<Arc<str>, Problem> {
+    if !queue_name::is_function_pattern(function) {
+        let detail = format!("`{}` is not the name of a function", function.escape_debug());
+        return Err(invalid(detail));
+    }
+    if state.engine.is_plain(function) {
+        let detail = format!("function `{function}` is served by plain Redis workers");
+        return Err(Problem::unprocessable("plain_function", detail)
+            .hint("take it out of the setting `plain.functions`, or claim the type `function`"));
+    }
+    Ok(queue_name::of_function(function))
+}
+
 /// Every other type is executed by Switchyard itself.
-fn is_function(queue: &str) -> bool {
-    matches!(queue, "function" | "function*")
-        || queue.strip_prefix("function.").is_some_and(|name| !name.is_empty())
+fn is_function_type(kind: &str) -> bool {
+    matches!(kind, "function" | "function*")
+        || kind.strip_prefix("function.").is_some_and(|name| !name.is_empty())
 }
 
 /// A task that its worker has to call.

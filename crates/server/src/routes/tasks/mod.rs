@@ -65,7 +65,7 @@ fn task_schema() -> Value {
             "node": { "type": "string" },
             "claim": { "type": "integer", "description": "Say it when settling: an older claim does not count" },
             "attempt": { "type": "integer", "description": "From 1" },
-            "type": { "type": "string", "description": "The queue it was in" },
+            "type": { "type": "string", "description": "`function`, or `function.<queue>` for a node with a `queue`" },
             "function": { "type": "string", "description": "What to call" },
             "input": { "description": "What to call it with: any JSON" },
             "idempotency_key": { "type": "string", "description": "The same for every attempt" },

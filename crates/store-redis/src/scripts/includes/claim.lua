@@ -1,5 +1,6 @@
 -- Claims tasks. Mirrors InFlight::claim and Run::claim in core: higher bands first, then in the order of the queues that
--- were asked for, then first come, first served. Void tasks go away here.
+-- were asked for, where functions take turns by the age of their first task, then first come, first served. Void tasks
+-- go away here.
 local tasks = {}
 
 -- Entries that a call looks at: after a pause or a cancellation thousands of them may be void.
@@ -85,34 +86,80 @@ end
 
 local BANDS = { ['wf.high.'] = 1, ['wf.tasks.'] = 2, ['wf.low.'] = 3 }
 
--- Where a stream comes among those that are wanted: its band, then the first name or pattern that takes its queue.
-local function rank_of(stream, queues)
+-- Whether a wanted queue takes turns with others. Mirrors queue_name::takes_turns in core.
+local function takes_turns(wanted)
+  return string.sub(wanted, 1, 8) == 'function' and string.byte(wanted, 9) ~= 46
+end
+
+-- The queues that were asked for: exact names in a table, because there may be hundreds, and patterns apart.
+local function read_wanted(queues)
+  local w = { exact = {}, patterns = {}, turns = {} }
+  local first_turn
+  for i, wanted in ipairs(queues) do
+    local rank = i
+    if takes_turns(wanted) then
+      first_turn = first_turn or i
+      rank = first_turn
+      w.turns[rank] = true
+    end
+    if string.byte(wanted, -1) == 42 then
+      w.patterns[#w.patterns + 1] = { string.sub(wanted, 1, -2), rank }
+    else
+      w.exact[wanted] = math.min(rank, w.exact[wanted] or rank)
+    end
+  end
+  return w
+end
+
+-- Where a stream comes among those that are wanted: its band, then its queue's rank; and whether it takes turns.
+local function rank_of(stream, wanted)
   local band, queue = string.match(string.sub(stream, #begin + 1), '^(wf%.%l+%.)(.*)$')
   if not BANDS[band] then return nil end
-  for i, wanted in ipairs(queues) do
-    local length = #wanted - 1
-    local alike = string.byte(wanted, -1) == 42 and string.sub(queue, 1, length) == string.sub(wanted, 1, length)
-    if wanted == queue or alike then return BANDS[band] * 10000 + i end
+  local rank = wanted.exact[queue]
+  for _, pattern in ipairs(wanted.patterns) do
+    local alike = string.sub(queue, 1, #pattern[1]) == pattern[1]
+    if alike and (not rank or pattern[2] < rank) then rank = pattern[2] end
   end
-  return nil
+  if not rank then return nil end
+  return BANDS[band] * 10000 + rank, wanted.turns[rank]
+end
+
+-- When the first task of a stream that was not read yet was queued.
+local function first_at(stream)
+  local last, groups = '0-0', redis.pcall('XINFO', 'GROUPS', stream)
+  for _, flat in ipairs(groups.err and {} or groups) do
+    local about = {}
+    for i = 1, #flat, 2 do about[flat[i]] = flat[i + 1] end
+    if about.name == 'workers' then last = about['last-delivered-id'] end
+  end
+  local first = redis.call('XRANGE', stream, '(' .. last, '+', 'COUNT', 1)[1]
+  return first and first[2][11] == 'at' and tonumber(first[2][12]) or 0
 end
 
 -- The streams that have something for this worker, in the order in which it takes from them.
 local function wanted_streams(depths, queues)
-  local streams, ranks = {}, {}
+  local wanted = read_wanted(queues)
+  local streams, ranks, ages, turns = {}, {}, {}, 0
   local function look(names)
     for stream in pairs(names) do
       if not ranks[stream] then
-        ranks[stream] = rank_of(stream, queues)
-        if ranks[stream] then streams[#streams + 1] = stream end
+        local rank, takes_turn = rank_of(stream, wanted)
+        if rank then
+          ranks[stream], streams[#streams + 1] = rank, stream
+          if takes_turn then ages[stream], turns = true, turns + 1 end
+        end
       end
     end
   end
   look(depths)
   look(added)
+  -- A worker that finds tasks of one function only is spared the look at their age.
+  for stream in pairs(ages) do ages[stream] = turns > 1 and first_at(stream) or 0 end
   if #streams > 1 then
     table.sort(streams, function(a, b)
       if ranks[a] ~= ranks[b] then return ranks[a] < ranks[b] end
+      local age_a, age_b = ages[a] or 0, ages[b] or 0
+      if age_a ~= age_b then return age_a < age_b end
       return a < b
     end)
   end
