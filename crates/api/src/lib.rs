@@ -15,6 +15,8 @@ mod queue;
 mod run;
 mod schedule;
 mod task;
+mod waiting;
+mod worker;
 
 pub use approval::Approval;
 pub use bulk::{BulkPreview, BulkResultPage, BulkView};
@@ -29,6 +31,8 @@ pub use run::{
 };
 pub use schedule::{Backfilled, ScheduleView, StartOutcomeName, StartView, TickRun};
 pub use task::{Beat, HeldTask};
+pub use waiting::{RunWaits, WaitReason, unserved};
+pub use worker::{WorkerConnection, WorkerView, WorkersView};
 
 pub use switchyard_store::{
     ApprovalStatus, BulkAction, BulkResult, DeadKind, DeadLetter, DeadLetterGroup, RunRecord, Tombstone,

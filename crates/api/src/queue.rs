@@ -31,6 +31,9 @@ pub struct QueueView {
     pub oldest_at: Option<Timestamp>,
     /// Given up.
     pub dead_letters: usize,
+    /// Workers that are alive and take tasks of it.
+    #[serde(default)]
+    pub workers: usize,
 }
 
 /// A dead letter; alone, with its history.

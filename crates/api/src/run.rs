@@ -11,6 +11,8 @@ use switchyard_core::run::{NodeState, RunStatus};
 use switchyard_core::{Hash, Labels, NodeError, PatchId, RunId, Timestamp, time};
 use switchyard_store::{RunCount, RunRecord};
 
+use crate::WaitReason;
+
 /// A run with its nodes, its input and its output.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RunView {
@@ -41,6 +43,9 @@ pub struct RunView {
     pub error: Option<RunError>,
     pub nodes: NodesInOrder,
     pub patches: Vec<PatchView>,
+    /// What it waits for at this moment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<WaitReason>,
     /// Values that cannot be brought back. In their places stand references to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingPayload>,

@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     api, approvals, bench, bulk, checkpoints, completions, config, consumers, dev, doctor, init, inspect,
-    keys, migrate, patch, queues, redis, run, runs, schedules, schema, up, validate, worker, workflows,
+    keys, migrate, patch, queues, redis, run, runs, schedules, schema, up, validate, worker, workers,
+    workflows,
 };
 use crate::flags::GlobalArgs;
 
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Schedules(schedules::Command),
     Queues(queues::Args),
+    Workers(workers::Args),
     Migrate(migrate::Args),
     #[command(subcommand)]
     Redis(redis::Command),

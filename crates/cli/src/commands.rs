@@ -24,6 +24,7 @@ pub(crate) mod schema;
 pub(crate) mod up;
 pub(crate) mod validate;
 pub(crate) mod worker;
+pub(crate) mod workers;
 pub(crate) mod workflows;
 
 use switchyard_api::RunAt;
@@ -53,6 +54,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Workflows(command) => workflows::execute(command, settings).await,
         Command::Schedules(command) => schedules::execute(command, settings).await,
         Command::Queues(args) => queues::execute(args, settings).await,
+        Command::Workers(args) => workers::execute(&args, settings).await,
         Command::Migrate(args) => migrate::execute(&args, settings).await,
         Command::Redis(command) => redis::execute(command, settings).await,
         Command::Consumers(args) => consumers::execute(&args, settings).await,

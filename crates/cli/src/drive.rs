@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::errors::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
+use crate::reasons::UnservedWatch;
 use crate::settings::Settings;
 use crate::target::Target;
 use prompter::{Prompter, Wake};
@@ -108,10 +109,13 @@ async fn follow(
     prompter.look(target, &progress).await?;
     let mut news = target.follow(run, view.last_seq).await?;
     let mut trouble = target.work();
+    let mut unserved = UnservedWatch::new(run);
     loop {
         tokio::select! {
+            () = unserved.tick() => unserved.look(target, &progress).await,
             events = news.next() => {
                 let events = events?;
+                unserved.note();
                 for event in &events {
                     progress.note(event);
                     prompter.note(event, target, &progress);

@@ -23,6 +23,7 @@ mod operation;
 mod optional;
 mod output;
 mod progress;
+mod reasons;
 mod serving;
 mod settings;
 mod sidecar;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use switchyard_api::{
     ApiKeyView, Approval, Backfilled, BulkAction, BulkPreview, BulkResult, BulkView, DeadLetterGroup,
     DeadLetterView, Event, Forked, KeyText, PatchReport, PatchView, QueuesView, Redriven, RunAt,
-    RunCountView, RunPage, RunView, ScheduleView, Tombstone, WorkflowRecord,
+    RunCountView, RunPage, RunView, RunWaits, ScheduleView, Tombstone, WorkersView, WorkflowRecord,
 };
 use switchyard_base::PatchOp;
 use switchyard_core::run::{Concurrency, Decision};
@@ -54,6 +54,10 @@ pub(crate) trait Target: Send + Sync {
     async fn schedule(&self, name: &str, upcoming: usize, starts: usize) -> Result<ScheduleView, Failure>;
 
     async fn queues(&self) -> Result<QueuesView, Failure>;
+    /// Those that were heard of within a day.
+    async fn workers(&self) -> Result<WorkersView, Failure>;
+    /// What a run waits for at this moment.
+    async fn waits(&self, run: RunId) -> Result<RunWaits, Failure>;
     /// Newest first.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure>;
     /// By kind, node and reason, the largest groups first.

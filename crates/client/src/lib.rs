@@ -42,6 +42,7 @@ mod schedules;
 mod server;
 mod sse;
 mod tasks;
+mod workers;
 mod workflows;
 
 pub use control::Fork;

@@ -29,6 +29,10 @@ pub struct ClaimTasks {
     pub wait: Duration,
     /// How long a task is this worker's without a heartbeat: a second to an hour.
     pub lease: Duration,
+    /// How many tasks it holds now, for the list of workers.
+    pub busy: usize,
+    /// Of its program, for the list of workers.
+    pub version: String,
 }
 
 /// Why a call failed. The node's retry policy decides whether this was the last attempt.
@@ -54,6 +58,8 @@ impl Client {
             "slots": claim.slots,
             "wait": lasting(claim.wait),
             "lease": lasting(claim.lease),
+            "busy": claim.busy,
+            "version": claim.version,
         });
         let request = self.request(Method::POST, &["v1", "tasks", "claim"]).json(&body);
         let answer = whole(request.timeout(claim.wait + Duration::from_secs(30))).await;

@@ -139,7 +139,9 @@ impl Distributed {
         further.spawn(take_back);
         further.spawn(self.monitor.clone().clean_up_forever(stop.clone()));
         further.spawn(self.monitor.clone().watch_forever(stop.clone()));
-        let options = HostOptions { worker: self.worker.clone(), retention: self.retention, further };
+        let (worker, retention) = (self.worker.clone(), self.retention);
+        // `Registration` reports it, for as long as its lease.
+        let options = HostOptions { worker, retention, reports_worker: false, further };
         let trouble = self.host.work(options);
         if let (Some(worker), Some(busy)) = (&self.worker, self.host.busy()) {
             self.registration.begin(self.monitor.admin.clone(), worker, busy);

@@ -126,7 +126,8 @@ impl Embedded {
     /// Starts the worker and the duties. Tells what keeps the store from answering, as long as something does.
     pub fn work(&self) -> watch::Receiver<Option<String>> {
         let worker = Some(self.worker.clone());
-        self.host.work(HostOptions { worker, retention: self.retention, ..HostOptions::default() })
+        let retention = self.retention;
+        self.host.work(HostOptions { worker, retention, reports_worker: true, ..HostOptions::default() })
     }
 
     /// Lets tasks finish for `grace`, hands back the rest, and leaves the folder to the next process.

@@ -26,7 +26,7 @@ impl Registration {
         let holds = worker.lease.unwrap_or(HOLDS);
         let report = WorkerReport {
             name: worker.name.to_string(),
-            types: worker.queues.iter().map(|queue| queue.trim_end_matches('*').to_owned()).collect(),
+            types: worker.queues.iter().map(ToString::to_string).collect(),
             slots: worker.slots,
             busy: 0,
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),

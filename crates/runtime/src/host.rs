@@ -31,6 +31,9 @@ pub struct HostOptions {
     pub worker: Option<WorkerSettings>,
     /// What is kept of runs that have ended; all of it, if not given.
     pub retention: Option<RetentionPolicy>,
+    /// Whether the worker is reported by the duty that is the same for every store. A store pair that reports its workers
+    /// itself leaves it out.
+    pub reports_worker: bool,
     /// Duties of a store's own; they end with [`Host::stopping`].
     pub further: JoinSet<()>,
 }
@@ -102,9 +105,12 @@ impl Host {
         if let Some(policy) = options.retention {
             duties.spawn(duties::retain_forever(engine.clone(), policy, RETAIN_EVERY, stop.clone()));
         }
-        let pool = options
-            .worker
-            .map(|worker| WorkerPool::start(engine.hot.clone(), self.services.clone(), &worker));
+        let start = |worker| WorkerPool::start(engine.hot.clone(), self.services.clone(), worker);
+        let pool = options.worker.as_ref().map(start);
+        if let (true, Some(worker), Some(pool)) = (options.reports_worker, options.worker, &pool) {
+            let stop = stop.clone();
+            duties.spawn(duties::report_worker_forever(engine.clone(), worker, pool.busy(), stop));
+        }
         let trouble = pool.as_ref().map_or_else(|| watch::channel(None).1, WorkerPool::trouble);
         *self.at_work.lock() = Some(AtWork { pool, duties });
         trouble

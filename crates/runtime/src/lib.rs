@@ -29,7 +29,7 @@ pub use attempt::AttemptError;
 pub use catalog::Catalog;
 pub use engine::{
     Audit, Engine, EngineError, Follow, Fork, Forked, History, NotReady, Pass, PatchRequest, PurgeRequest,
-    Recovered, Retained, Submission,
+    Recovered, Retained, Submission, WorkerClaim,
 };
 pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};
 pub use host::{Host, HostOptions};

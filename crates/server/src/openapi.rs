@@ -115,11 +115,43 @@ pub(crate) fn run_view() -> Value {
             "error": { "type": ["object", "null"] },
             "nodes": { "type": "object", "description": "By id: status, attempts, times, output, error" },
             "patches": { "type": "array", "items": patch() },
+            "waiting": {
+                "type": "array",
+                "description": "What it waits for at this moment; missing if that is nothing",
+                "items": wait_reason(),
+            },
             "missing": {
                 "type": "array",
                 "description": "Large values that are gone or damaged. In their places stand `cas` and `bytes`",
                 "items": missing_payload(),
             },
+        },
+    })
+}
+
+/// [`switchyard_api::WaitReason`].
+pub(crate) fn wait_reason() -> Value {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    json!({
+        "type": "object",
+        "required": ["for"],
+        "properties": {
+            "for": {
+                "enum": [
+                    "timer", "retry", "signal", "approval", "children", "concurrency_key", "resume", "queue", "worker",
+                ],
+                "description": "`queue`: a free slot of a worker. `worker`: no worker that is alive serves the queue",
+            },
+            "node": text("The node that waits"),
+            "until": moment(),
+            "at": moment(),
+            "name": text("Of the signal"),
+            "approval": text("Its id"),
+            "approver": { "type": ["string", "null"] },
+            "open": { "type": "integer", "description": "Runs that have not ended" },
+            "count": { "type": "integer", "description": "Runs that the node starts" },
+            "key": text("The concurrency key"),
+            "queue": text("The queue that the node lies in, such as `function:enrich`"),
         },
     })
 }

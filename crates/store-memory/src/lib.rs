@@ -7,5 +7,6 @@
 //! for a later place in the same journal.
 
 mod store;
+mod workers;
 
 pub use store::MemoryStore;

@@ -13,9 +13,11 @@ use switchyard_core::run::{ClaimRef, Event, Operation, Progress, Run, Settled, S
 use switchyard_core::{ApprovalId, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::{
-    Change, Clock, Followers, HotStore, IdleWorkers, Journal, Size, StoreError, Unfinished, news,
+    Change, Clock, Followers, HotStore, IdleWorkers, Journal, Size, StoreError, Unfinished, Worker, news,
 };
 use tokio::sync::{Notify, watch};
+
+use crate::workers::ReportedWorkers;
 
 /// The in-process hot store.
 pub struct MemoryStore {
@@ -26,6 +28,7 @@ pub struct MemoryStore {
     idle: IdleWorkers,
     followers: Followers,
     timers: Notify,
+    workers: ReportedWorkers,
     observe: Observe,
     /// Why the archive took no more. From then on this store is ahead of what is kept, and answers nothing.
     failed: OnceLock<StoreError>,
@@ -47,6 +50,7 @@ impl MemoryStore {
             idle: IdleWorkers::default(),
             followers: Followers::default(),
             timers: Notify::new(),
+            workers: ReportedWorkers::default(),
             observe: Observe::default(),
             failed: OnceLock::new(),
         }
@@ -253,6 +257,20 @@ impl HotStore for MemoryStore {
 
     async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
         Ok(self.in_flight.lock().depths())
+    }
+
+    async fn report_worker(&self, worker: &Worker, holds: Duration) -> Result<(), StoreError> {
+        self.workers.report(worker.clone(), holds, self.clock.now());
+        Ok(())
+    }
+
+    async fn sign_off(&self, worker: &str) -> Result<(), StoreError> {
+        self.workers.sign_off(worker);
+        Ok(())
+    }
+
+    async fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+        Ok(self.workers.list(self.clock.now()))
     }
 
     async fn size(&self) -> Result<Size, StoreError> {

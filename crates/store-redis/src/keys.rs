@@ -34,6 +34,11 @@ impl Keys {
         Self { plain: functions.iter().map(|name| queue_name::of_function(name)).collect(), ..self }
     }
 
+    /// The queues of functions that plain workers serve, or patterns.
+    pub(crate) fn plain_queues(&self) -> &[Arc<str>] {
+        &self.plain
+    }
+
     /// Whether tasks of this queue lie in the stream that plain workers read.
     pub(crate) fn is_plain(&self, queue: &str) -> bool {
         takes(&self.plain, queue)

@@ -36,6 +36,7 @@ mod slow_path;
 mod store;
 mod task;
 mod timers;
+mod workers;
 
 pub use admin::{
     Bound, CleanedUp, CleanupPolicy, Consumer, ConsumerMonitor, ConsumerStatus, Ghost, Holdings,

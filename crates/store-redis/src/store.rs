@@ -11,6 +11,7 @@ use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use switchyard_observe::Observe;
 use switchyard_store::{
     Archive, ArchiveMark, Change, Clock, HotStore, Size, StoreError, SystemClock, Unarchived, Unfinished,
+    Worker,
 };
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::AbortHandle;
@@ -308,6 +309,18 @@ impl HotStore for RedisStore {
 
     async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
         self.look_at_queues().await
+    }
+
+    async fn report_worker(&self, worker: &Worker, holds: Duration) -> Result<(), StoreError> {
+        self.put_worker(worker, holds).await
+    }
+
+    async fn sign_off(&self, worker: &str) -> Result<(), StoreError> {
+        self.admin().sign_off(worker).await
+    }
+
+    async fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+        self.list_workers().await
     }
 
     fn is_plain(&self, queue: &str) -> bool {

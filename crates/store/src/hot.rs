@@ -11,7 +11,7 @@ use switchyard_core::run::{ClaimRef, Operation, Progress, Run, Settled, Settleme
 use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use tokio::sync::watch;
 
-use crate::{StoreError, Unfinished};
+use crate::{StoreError, Unfinished, Worker};
 
 pub use switchyard_core::in_flight::{BandDepth, PRIORITIES, QueueDepth, Want};
 
@@ -115,6 +115,15 @@ pub trait HotStore: Send + Sync + 'static {
 
     /// The queues that are known, by name, and how much there is of each.
     async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError>;
+
+    /// A worker says that it is alive, and what it serves. That holds for so long. `last_seen` and `alive` are the store's.
+    async fn report_worker(&self, worker: &Worker, holds: Duration) -> Result<(), StoreError>;
+
+    /// A worker that has left is not listed any more.
+    async fn sign_off(&self, worker: &str) -> Result<(), StoreError>;
+
+    /// Workers that were heard of within a day, in the order of their names.
+    async fn workers(&self) -> Result<Vec<Worker>, StoreError>;
 
     /// Whether tasks of this queue are for plain workers ([`crate::plain`]): no other worker can claim them by the name
     /// of their function.

@@ -17,6 +17,7 @@ mod mismatch;
 pub mod plain;
 pub mod projection;
 mod run_filter;
+mod worker;
 
 pub use archive::{
     Access, Ack, ApiKeyRecord, AppliedOperation, ApprovalFilter, ApprovalRecord, ApprovalStatus, Approvals,
@@ -39,3 +40,4 @@ pub use mismatch::Mismatch;
 pub use run_filter::{
     BadFilter, COUNTED_MAX, FIELDS as FILTER_FIELDS, RunCount, RunFilter, RunOrder, RunPath, TimeRange,
 };
+pub use worker::{Worker, WorkerKind};

@@ -2,7 +2,9 @@
 
 mod dlq;
 
-use switchyard_api::QueueView;
+use std::collections::BTreeSet;
+
+use switchyard_api::{QueueView, unserved as unserved_text};
 
 use crate::errors::Failure;
 use crate::output;
@@ -46,8 +48,13 @@ async fn show(json: bool, settings: &Settings) -> Result<(), Failure> {
     if view.queues.is_empty() {
         output::tell("nothing waits for a worker");
     } else {
-        let header = ["TYPE", "PRIORITY", "WAITING", "CLAIMED", "OLDEST SINCE", "DEAD LETTERS"];
+        let header = ["TYPE", "PRIORITY", "WAITING", "CLAIMED", "WORKERS", "OLDEST SINCE", "DEAD LETTERS"];
         output::table(header, view.queues.iter().map(row).collect())?;
+    }
+    let unserved = view.queues.iter().filter(|queue| queue.waiting > 0 && queue.workers == 0);
+    let unserved: BTreeSet<String> = unserved.map(|queue| unserved_text(&queue.queue)).collect();
+    if target.is_worked_at() {
+        unserved.iter().for_each(|text| output::tell(&format!("waiting: {text}")));
     }
     if view.dead_letters > 0 {
         let letters = if view.dead_letters == 1 { "dead letter" } else { "dead letters" };
@@ -57,12 +64,13 @@ async fn show(json: bool, settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(queue: &QueueView) -> [String; 6] {
+fn row(queue: &QueueView) -> [String; 7] {
     [
         queue.queue.to_string(),
         queue.priority.to_string(),
         queue.waiting.to_string(),
         queue.claimed.to_string(),
+        output::or_dash((queue.waiting > 0).then(|| queue.workers.to_string())),
         output::or_dash(queue.oldest_at.map(output::moment)),
         queue.dead_letters.to_string(),
     ]

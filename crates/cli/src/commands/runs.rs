@@ -8,6 +8,7 @@ pub(crate) mod list;
 mod retry;
 mod show;
 mod watch;
+mod why;
 
 use crate::errors::Failure;
 use crate::settings::Settings;
@@ -17,6 +18,7 @@ use crate::settings::Settings;
 pub(crate) enum Command {
     List(Box<list::Args>),
     Show(show::Args),
+    Why(why::Args),
     Events(events::Args),
     Watch(watch::Args),
     Cancel(control::CancelArgs),
@@ -33,6 +35,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
     match command {
         Command::List(args) => list::execute(*args, settings).await,
         Command::Show(args) => show::execute(&args, settings).await,
+        Command::Why(args) => why::execute(&args, settings).await,
         Command::Events(args) => events::execute(&args, settings).await,
         Command::Watch(args) => watch::execute(&args, settings).await,
         Command::Cancel(args) => control::cancel(&args, settings).await,

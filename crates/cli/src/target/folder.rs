@@ -9,7 +9,7 @@ use serde_json::Value;
 use switchyard_api::{
     ApiKeyView, Approval, Backfilled, BulkAction, BulkPreview, BulkResult, BulkView, DeadLetterGroup,
     DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt, RunCountView,
-    RunPage, RunView, ScheduleView, Tombstone, WorkflowRecord,
+    RunPage, RunView, RunWaits, ScheduleView, Tombstone, WorkersView, WorkflowRecord,
 };
 use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::Decision;
@@ -97,12 +97,12 @@ impl Target for Folder {
     }
 
     async fn run(&self, run: RunId, at: Option<u64>) -> Result<RunView, Failure> {
+        if let (Some(store), None) = (&self.store, at) {
+            let engine = store.engine();
+            return Ok(engine.view(&engine.state(run).await?).await?);
+        }
         let history = self.history()?;
-        let state = match &self.store {
-            Some(store) if at.is_none() => store.engine().state(run).await?,
-            _ => history.state(run, at).await?,
-        };
-        Ok(history.view(&state).await?)
+        Ok(history.view(&history.state(run, at).await?).await?)
     }
 
     async fn unfinished(&self) -> Result<Vec<RunAt>, Failure> {
@@ -163,6 +163,21 @@ impl Target for Folder {
 
     async fn queues(&self) -> Result<QueuesView, Failure> {
         self.act(async |engine| engine.queues().await).await
+    }
+
+    async fn workers(&self) -> Result<WorkersView, Failure> {
+        match &self.store {
+            Some(store) => Ok(store.engine().workers().await?),
+            // No process works here, or it is one that this command cannot ask.
+            None => Ok(WorkersView { workers: Vec::new() }),
+        }
+    }
+
+    async fn waits(&self, run: RunId) -> Result<RunWaits, Failure> {
+        match &self.store {
+            Some(store) => Ok(store.engine().waits(run).await?),
+            None => Ok(self.history()?.waits(run).await?),
+        }
     }
 
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use switchyard_api::{
     ApiKeyView, Approval, Backfilled, BulkAction, BulkPreview, BulkResult, BulkView, DeadLetterGroup,
     DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt, RunCountView,
-    RunPage, RunView, ScheduleView, Tombstone, WorkflowRecord,
+    RunPage, RunView, RunWaits, ScheduleView, Tombstone, WorkersView, WorkflowRecord,
 };
 use switchyard_client::{Client, Count, Events, RunsQuery, Submission};
 use switchyard_core::run::{Decision, RunStatus};
@@ -144,6 +144,14 @@ impl Target for Server {
 
     async fn queues(&self) -> Result<QueuesView, Failure> {
         Ok(self.client.queues().await?)
+    }
+
+    async fn workers(&self) -> Result<WorkersView, Failure> {
+        Ok(self.client.workers().await?)
+    }
+
+    async fn waits(&self, run: RunId) -> Result<RunWaits, Failure> {
+        Ok(self.client.waits(run).await?)
     }
 
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure> {

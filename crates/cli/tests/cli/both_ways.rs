@@ -115,7 +115,7 @@ fn runs() {
         assert_transcript!(said(sandbox, &["runs", "list"]), @r#"
         exit 0
         --- stdout
-        RUN  WORKFLOW  STATUS  ACCEPTED  TOOK  ERROR
+        RUN  WORKFLOW  STATUS  ACCEPTED  TOOK  DETAIL
         [RUN]  hello  succeeded  [TIME]  [TOOK]
         --- stderr
         "#);

@@ -23,6 +23,7 @@ mod runs;
 mod schedules;
 mod store;
 mod through_server;
+mod unserved;
 mod up;
 mod waiting;
 mod walk;

@@ -51,8 +51,8 @@ fn look_and_purge(sandbox: &Sandbox) {
     assert_transcript!(said(sandbox, &["queues"]), @r#"
     exit 0
     --- stdout
-    TYPE  PRIORITY  WAITING  CLAIMED  OLDEST SINCE  DEAD LETTERS
-    builtin  normal  0  0  -  1
+    TYPE  PRIORITY  WAITING  CLAIMED  WORKERS  OLDEST SINCE  DEAD LETTERS
+    builtin  normal  0  0  -  -  1
     --- stderr
     "#);
     assert_transcript!(said(sandbox, &["queues", "dlq", "list"]), @r#"

@@ -18,7 +18,7 @@ fn a_run_is_listed_and_shown() {
     assert_transcript!(sandbox.transcript(&["runs", "list"]), @r#"
         exit 0
         --- stdout
-        RUN  WORKFLOW  STATUS  ACCEPTED  TOOK  ERROR
+        RUN  WORKFLOW  STATUS  ACCEPTED  TOOK  DETAIL
         [RUN]  hello  succeeded  [TIME]  [TOOK]
         --- stderr
     "#);

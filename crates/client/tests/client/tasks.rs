@@ -10,7 +10,8 @@ use crate::harness::{TestServer, double};
 
 fn want(wait: Duration) -> ClaimTasks {
     let (functions, types) = (vec!["double".to_owned()], Vec::new());
-    ClaimTasks { worker: "w".into(), functions, types, slots: 10, wait, lease: Duration::from_secs(30) }
+    let (lease, version) = (Duration::from_secs(30), String::new());
+    ClaimTasks { worker: "w".into(), functions, types, slots: 10, wait, lease, busy: 0, version }
 }
 
 async fn claim_one(client: &Client) -> switchyard_client::documents::HeldTask {

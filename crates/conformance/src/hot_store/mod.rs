@@ -14,6 +14,7 @@ pub mod progress;
 pub mod restore;
 pub mod steps;
 pub mod waits;
+pub mod workers;
 
 pub use fixture::{Backend, Fixture, fresh_operation};
 
@@ -21,7 +22,7 @@ pub use fixture::{Backend, Fixture, fresh_operation};
 #[macro_export]
 macro_rules! hot_store_tests {
     ($backend:expr) => {
-        $crate::hot_store_tests!($backend; accept, steps, functions, waits, control, leases, operations, progress, restore, large);
+        $crate::hot_store_tests!($backend; accept, steps, functions, waits, control, leases, operations, progress, restore, large, workers);
     };
     ($backend:expr; $($group:ident),*) => {
         $(

@@ -63,7 +63,10 @@ fn the_graph_is_as_written() {
     let ids: Vec<&str> = ir.nodes.iter().map(|node| &*node.id).collect();
     assert_eq!(ids, ["fetch", "analyze", "approve", "save", "report", "analyze/compensate", "/output"]);
     let queues: Vec<&str> = ir.nodes.iter().map(|node| &*node.queue).collect();
-    assert_eq!(queues, ["http", "function.gpu", "hitl", "builtin", "transform", "function:forget", "transform"]);
+    assert_eq!(
+        queues,
+        ["http", "function.gpu", "hitl", "builtin", "transform", "function:forget", "transform"]
+    );
     let needs: Vec<u32> = ir.nodes.iter().map(|node| node.needs).collect();
     assert_eq!(needs, [0, 1, 1, 2, 1, 0, 0]);
     assert_eq!(ir.nodes[3].dependents, [Edge { to: NodeIx(4), on: EdgeOn::Failure }]);

@@ -47,6 +47,8 @@ impl Engine {
             }
         }
         let mut queues = Vec::new();
+        let workers = self.hot.workers().await?;
+        let serving = |queue: &str| workers.iter().filter(|worker| worker.serves(queue)).count();
         for depth in self.hot.queues().await? {
             for (priority, lane) in PRIORITIES.into_iter().zip(depth.bands) {
                 let dead_letters = dead.remove(&(depth.queue.clone(), priority.into())).unwrap_or(0);
@@ -58,6 +60,7 @@ impl Engine {
                         claimed: lane.claimed,
                         oldest_at: lane.oldest,
                         dead_letters,
+                        workers: serving(&depth.queue),
                     });
                 }
             }
@@ -70,6 +73,7 @@ impl Engine {
             claimed: 0,
             oldest_at: None,
             dead_letters,
+            workers: 0,
         }));
         queues.sort_by(|a, b| (&a.queue, rank(&a.priority)).cmp(&(&b.queue, rank(&b.priority))));
         Ok(QueuesView { queues, dead_letters: letters.len() })

@@ -23,6 +23,8 @@ mod schedules;
 mod submit;
 mod tasks;
 mod view;
+mod waits;
+mod workers;
 mod workflows;
 
 use std::sync::Arc;
@@ -44,8 +46,11 @@ pub use recover::Recovered;
 pub use retain::Retained;
 pub use schedules::Pass;
 pub use submit::Submission;
+pub use workers::WorkerClaim;
 
 pub(crate) use mutate::{mutate, request};
+
+use workers::SeenWorkers;
 
 /// The engine over one pair of stores.
 #[derive(Clone)]
@@ -58,6 +63,7 @@ pub struct Engine {
     pub(crate) observe: Observe,
     history: History,
     keys: Arc<ApiKeys>,
+    seen_workers: Arc<SeenWorkers>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -77,7 +83,8 @@ impl Engine {
         let payloads = Payloads::new(cas);
         let history = History::new(archive.clone(), payloads.clone());
         let keys = Arc::new(ApiKeys::new(archive.clone(), clock.clone()));
-        Self { hot, archive, catalog, payloads, clock, observe: Observe::default(), history, keys }
+        let (observe, seen_workers) = Default::default();
+        Self { hot, archive, catalog, payloads, clock, observe, history, keys, seen_workers }
     }
 
     /// Reports to the same observer as the hot store.

@@ -39,6 +39,7 @@ impl Engine {
 
     /// Extends the lease of a claim, and tells whether it still counts.
     pub async fn heartbeat(&self, claim: &ClaimRef, lease: Duration) -> Result<ClaimStatus, EngineError> {
+        self.note_heartbeat(claim).await?;
         self.claim_status(claim, Some(lease)).await
     }
 

@@ -12,6 +12,7 @@ use switchyard_core::ir::Role;
 use switchyard_core::run::{NodeRun, NodeState, Patched, Run, WaitFor, Waiting};
 use switchyard_store::{RunFilter, RunOrder, StoreError};
 
+use super::waits::reasons;
 use super::{EngineError, History};
 
 /// Children that the document of a run lists; the filter `parent` finds them all.
@@ -85,6 +86,7 @@ impl History {
             error: run.error.clone(),
             nodes: NodesInOrder(nodes),
             patches: self.patches(run).await?,
+            waiting: reasons(run, None),
             missing: loading.missing,
         })
     }

@@ -29,6 +29,7 @@ pub struct WorkerBuilder {
     name: String,
     queues: Vec<String>,
     only_queues: bool,
+    version: String,
     slots: usize,
     lease: Duration,
     grace: Duration,
@@ -43,6 +44,7 @@ impl WorkerBuilder {
             name: format!("sdk-{}", std::process::id()),
             queues: Vec::new(),
             only_queues: false,
+            version: String::new(),
             slots: SLOTS,
             lease: LEASE,
             grace: GRACE,
@@ -89,6 +91,12 @@ impl WorkerBuilder {
         self
     }
 
+    /// The version of this program, for `switchyard workers`.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
     /// How many handlers run at once: 16 unless said.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = slots.max(1);
@@ -131,6 +139,7 @@ impl WorkerBuilder {
             name: self.name,
             functions,
             queues: self.queues,
+            version: self.version,
             slots: self.slots,
             lease: self.lease,
             cancel_grace: self.cancel_grace,

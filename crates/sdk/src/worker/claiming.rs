@@ -30,6 +30,7 @@ pub(super) struct Claiming {
     /// As types of task.
     pub(super) queues: Vec<String>,
     pub(super) slots: usize,
+    pub(super) version: String,
     pub(super) lease: Duration,
     pub(super) cancel_grace: Duration,
     pub(super) stop: CancellationToken,
@@ -103,6 +104,8 @@ impl Claiming {
             slots: free.min(CLAIM_MAX),
             wait: WAIT,
             lease: self.lease,
+            busy: self.slots.saturating_sub(free),
+            version: self.version.clone(),
         };
         self.client.claim(&claim).await
     }

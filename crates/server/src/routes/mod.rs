@@ -15,6 +15,8 @@ mod schedules;
 mod server;
 mod socket;
 pub(crate) mod tasks;
+mod waits;
+mod workers;
 mod workflows;
 
 use axum::http::StatusCode;
@@ -37,6 +39,8 @@ pub(crate) fn api() -> Api {
     workflows::register(&mut api);
     schedules::register(&mut api);
     tasks::register(&mut api);
+    waits::register(&mut api);
+    workers::register(&mut api);
     queues::register(&mut api);
     dead_letters::register(&mut api);
     keys::register(&mut api);

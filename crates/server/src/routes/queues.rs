@@ -21,6 +21,7 @@ pub(super) fn register(api: &mut Api) {
             "claimed": { "type": "integer", "description": "Held by one" },
             "oldest_at": openapi::maybe(openapi::moment()),
             "dead_letters": { "type": "integer", "description": "Given up" },
+            "workers": { "type": "integer", "description": "Workers that are alive and take tasks of it" },
         },
     });
     let mut queues = openapi::list("queues", queue);

@@ -370,10 +370,12 @@ async fn show_run(
     Params(query): Params<ShowQuery>,
 ) -> Result<Json<Value>, Problem> {
     let run = run_id(&run)?;
-    let found = match query.at {
-        Some(at) => state.engine.history().state(run, Some(at)).await?,
-        None => state.engine.state(run).await?,
+    let view = match query.at {
+        Some(at) => {
+            let history = state.engine.history();
+            history.view(&history.state(run, Some(at)).await?).await?
+        }
+        None => state.engine.view(&state.engine.state(run).await?).await?,
     };
-    let view = state.engine.history().view(&found).await?;
     Ok(Json(wire::run(&view)?))
 }

@@ -16,3 +16,4 @@ mod schemathesis;
 mod socket;
 mod tasks;
 mod traces;
+mod workers;

@@ -35,10 +35,9 @@ async fn the_python_worker_carries_runs_to_their_ends() {
     let add = server.submit(call("add", json!({ "numbers": [1, 2, 3] })), json!(null)).await;
     assert_eq!(server.end(&add).await["output"], 6);
     let absent = server.submit(call("nope", json!({})), json!(null)).await;
-    for (function, input, code) in [
-        ("greet", json!({ "name": 5 }), "refused"),
-        ("greet", json!({}), "KeyError"),
-    ] {
+    for (function, input, code) in
+        [("greet", json!({ "name": 5 }), "refused"), ("greet", json!({}), "KeyError")]
+    {
         let failed = server.submit(call(function, input), json!(null)).await;
         assert_eq!(server.end(&failed).await["error"]["code"], code);
     }

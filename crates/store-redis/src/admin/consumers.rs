@@ -1,15 +1,17 @@
 //! The members of the group that reads tasks, stream by stream.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
 use serde::Serialize;
+use switchyard_core::ir::queue_name::FUNCTION;
 use switchyard_store::StoreError;
 
 use super::{RedisAdmin, unreadable};
-use crate::keys::GROUP;
+use crate::keys::{BANDS, GROUP};
+use crate::plain::TAKER;
 
 /// What is to be thought of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -17,8 +19,7 @@ use crate::keys::GROUP;
 pub enum ConsumerStatus {
     /// Its worker says so, or its pod is there.
     Alive,
-    /// Nothing is known of a worker, but it has read something not long ago: workers over HTTP, and plain ones, do not
-    /// report.
+    /// Nothing is known of a worker, but it has read something not long ago: plain workers do not report.
     Unknown,
     /// It has neither a worker, nor read anything for long.
     Ghost,
@@ -68,6 +69,20 @@ impl RedisAdmin {
             }
         }
         Ok(members)
+    }
+
+    /// Who reads the streams that plain workers share, and for how long each has read nothing. Workers that report are among
+    /// them.
+    pub(crate) async fn plain_readers(&self) -> Result<BTreeMap<String, Duration>, StoreError> {
+        let mut readers: BTreeMap<String, Duration> = BTreeMap::new();
+        for band in 0..BANDS.len() {
+            for (name, _, idle_ms) in self.members(&self.keys.tasks(FUNCTION, band)).await? {
+                let idle = Duration::from_millis(idle_ms);
+                readers.entry(name).and_modify(|known| *known = idle.min(*known)).or_insert(idle);
+            }
+        }
+        readers.remove(TAKER);
+        Ok(readers)
     }
 
     /// Name, pending, idle in ms. A stream that was never read has no group.

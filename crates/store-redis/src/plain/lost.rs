@@ -13,7 +13,7 @@ use crate::slow_path::ReadSet;
 use crate::store::RedisStore;
 
 /// The consumer that tasks are moved to while they are put back.
-const TAKER: &str = "switchyard";
+pub(crate) const TAKER: &str = "switchyard";
 /// Entries that are looked at in one call.
 const AT_ONCE: usize = 500;
 

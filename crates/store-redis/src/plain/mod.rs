@@ -13,6 +13,7 @@ use switchyard_core::run::{ClaimRef, NodeState, Settled, Settlement, TaskOutcome
 use switchyard_store::StoreError;
 use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
 
+pub(crate) use lost::TAKER;
 pub(crate) use signals::SignalMover;
 
 use crate::keys::GROUP;

@@ -1,5 +1,7 @@
 //! `switchyard runs list`
 
+use std::collections::HashMap;
+
 use switchyard_api::RunCountView;
 use switchyard_core::RunId;
 use switchyard_store::{RunFilter, RunOrder, RunRecord};
@@ -7,8 +9,12 @@ use switchyard_store::{RunFilter, RunOrder, RunRecord};
 use crate::errors::Failure;
 use crate::filter::FilterArgs;
 use crate::output;
+use crate::reasons;
 use crate::settings::Settings;
-use crate::target;
+use crate::target::{self, Target};
+
+/// Runs of a page that are asked what they wait for: each is a question to the server.
+const WAITS_MAX: usize = 50;
 
 /// List runs, newest first
 #[derive(Debug, clap::Args)]
@@ -68,8 +74,9 @@ pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failu
         output::tell("no runs");
         return Ok(());
     }
-    let rows = page.runs.iter().map(row).collect();
-    output::table(["RUN", "WORKFLOW", "STATUS", "ACCEPTED", "TOOK", "ERROR"], rows)?;
+    let mut waits = waits(&page.runs, &*target).await?;
+    let rows = page.runs.iter().map(|run| row(run, waits.remove(&run.run_id))).collect();
+    output::table(["RUN", "WORKFLOW", "STATUS", "ACCEPTED", "TOOK", "DETAIL"], rows)?;
     if let Some(count) = page.count {
         output::tell(&counted(count));
     }
@@ -89,13 +96,24 @@ pub(crate) fn counted(count: RunCountView) -> String {
     format!("{}{more} {noun}", groups.join(","))
 }
 
-fn row(run: &RunRecord) -> [String; 6] {
+/// What runs that have not ended wait for, of the newest of them.
+async fn waits(runs: &[RunRecord], target: &dyn Target) -> Result<HashMap<RunId, String>, Failure> {
+    let mut waits = HashMap::new();
+    for run in runs.iter().filter(|run| !run.status.is_terminal()).take(WAITS_MAX) {
+        let found = target.waits(run.run_id).await?.waits;
+        let more = if found.len() > 1 { format!(" (and {} more)", found.len() - 1) } else { String::new() };
+        waits.extend(found.first().map(|reason| (run.run_id, format!("{}{more}", reasons::waiting(reason)))));
+    }
+    Ok(waits)
+}
+
+fn row(run: &RunRecord, waits: Option<String>) -> [String; 6] {
     [
         run.run_id.to_string(),
         run.workflow.to_string(),
         run.status.to_string(),
         output::moment(run.accepted_at),
         output::or_dash(run.ended_at.map(|ended| output::took(ended.since(run.accepted_at)))),
-        run.error.as_ref().map(ToString::to_string).unwrap_or_default(),
+        waits.or_else(|| run.error.as_ref().map(ToString::to_string)).unwrap_or_default(),
     ]
 }

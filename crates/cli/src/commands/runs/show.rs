@@ -6,6 +6,7 @@ use switchyard_core::RunId;
 use crate::drive::ending;
 use crate::errors::Failure;
 use crate::output;
+use crate::reasons;
 use crate::settings::Settings;
 use crate::target;
 
@@ -28,7 +29,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
-    let view = ending::trimmed(target::find(settings).await?.run(args.run, args.at).await?);
+    let target = target::find(settings).await?;
+    let view = ending::trimmed(target.run(args.run, args.at).await?);
     if args.json {
         return Ok(output::json(&view)?);
     }
@@ -42,6 +44,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
         output::line(&format!("\noutput: {}", view.output))?;
     }
     ending::tell_missing(&view);
+    reasons::hints(view.run_id, &view.waiting, &*target).iter().for_each(|hint| output::hint(hint));
     Ok(())
 }
 
@@ -82,6 +85,8 @@ fn facts(view: &RunView) -> String {
     add("events", Some(view.last_seq.to_string()));
     add("error", view.error.as_ref().map(ToString::to_string));
     add("input", Some(view.input.to_string()));
+    let waits = view.waiting.iter().map(|reason| ("waiting", reason.to_string()));
+    facts.extend(waits);
     let lines: Vec<String> = facts.iter().map(|(name, value)| format!("{name:<12} {value}")).collect();
     format!("{}\n", lines.join("\n"))
 }

@@ -6,8 +6,9 @@ use switchyard_core::RunId;
 use crate::drive::ending;
 use crate::errors::Failure;
 use crate::progress::Progress;
+use crate::reasons::UnservedWatch;
 use crate::settings::Settings;
-use crate::target;
+use crate::target::{self, Target};
 
 /// Follow a run that another process works on, from its beginning to its end
 #[derive(Debug, clap::Args)]
@@ -20,16 +21,35 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Says that the run waits for an approval, and how to decide it.
+fn tell_approval(event: &Event, target: &dyn Target, progress: &Progress) {
+    let asked = &event.field("on")["approval"];
+    let (Some(node), Some(approval)) = (event.node(), asked["approval"].as_str()) else { return };
+    let by = asked["approver"].as_str().map_or(String::new(), |approver| format!(" by {approver}"));
+    let prompt = asked["prompt"].as_str().map_or(String::new(), |prompt| format!(": {prompt}"));
+    progress.tell(&format!("{node} waits for approval {approval}{by}{prompt}"));
+    progress.hint(&format!("{} (or reject)", target.command(&format!("approvals approve {approval}"))));
+}
+
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {
     let target = target::find(settings).await?;
     let mut progress = Progress::begin(settings, &target.run(args.run, Some(1)).await?);
     let mut news = target.follow(args.run, 0).await?;
     let mut ended = false;
+    let mut unserved = UnservedWatch::new(args.run);
     while !ended {
-        let events = news.next().await?;
+        let events = tokio::select! {
+            events = news.next() => events?,
+            () = unserved.tick() => {
+                unserved.look(&*target, &progress).await;
+                continue;
+            }
+        };
         ended = events.is_empty();
+        unserved.note();
         for event in &events {
             progress.note(event);
+            tell_approval(event, &*target, &progress);
             // A patched or retried run has other nodes to count.
             if matches!(&*event.kind, "run_patched" | "run_retried") {
                 progress.sync(&target.run(args.run, Some(event.seq)).await?);

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use switchyard_core::ir::queue_name::{self, FUNCTION};
 use switchyard_core::run::{ClaimRef, Settlement, Task, TaskOutcome};
+use switchyard_runtime::WorkerClaim;
 use switchyard_runtime::worker::{Begun, Prepared, begin};
 use switchyard_store::Want;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,8 @@ use crate::routes::control::NAME_BYTES_MAX;
 
 const SLOTS_MAX: usize = 100;
 const TYPES_MAX: usize = 32;
+/// The most tasks that a worker can say it holds.
+const SLOTS_SAID_MAX: usize = 100_000;
 const FUNCTIONS_MAX: usize = 256;
 const WAIT_DEFAULT: Duration = Duration::from_secs(20);
 
@@ -46,6 +49,10 @@ struct ClaimRequest {
     wait: Option<Lasting>,
     /// How long a task is this worker's without a heartbeat: `1s` to `1h`; `60s` if not given.
     lease: Option<Lasting>,
+    /// How many tasks it holds now, for the list of workers.
+    busy: Option<usize>,
+    /// Of its program, for the list of workers; at most 200 bytes.
+    version: Option<String>,
 }
 
 pub(super) fn register(api: &mut Api) {
@@ -68,10 +75,22 @@ async fn claim_tasks(
     Body(request): Body<ClaimRequest>,
 ) -> Result<Json<Value>, Problem> {
     let wait = request.wait.map_or(WAIT_DEFAULT, |wait| wait.0).min(WAIT_MAX);
+    let claim = said(&request)?;
     let desk = Desk { want: want(&state, request)?, state, gone };
+    let holds = wait + desk.want.lease.unwrap_or(super::LEASE_DEFAULT);
+    desk.state.engine.note_worker(&desk.want, claim, holds).await?;
     let tasks = desk.wait_for_tasks(wait).await?;
     desk.state.metrics.claimed(tasks.len());
     Ok(Json(json!({ "tasks": tasks })))
+}
+
+/// What the worker says about itself.
+fn said(request: &ClaimRequest) -> Result<WorkerClaim, Problem> {
+    let version = request.version.as_deref().unwrap_or_default();
+    short("version", version, NAME_BYTES_MAX)?;
+    let busy = request.busy.unwrap_or(0).min(SLOTS_SAID_MAX);
+    let slots = busy + request.slots.unwrap_or(1).min(SLOTS_MAX);
+    Ok(WorkerClaim { slots, busy, version: version.into() })
 }
 
 fn want(state: &ServerState, request: ClaimRequest) -> Result<Want, Problem> {
@@ -227,6 +246,7 @@ impl Desk {
         let lease = self.want.lease.unwrap_or(super::LEASE_DEFAULT);
         let mut tasks = Vec::new();
         for held in held {
+            self.state.engine.note_claim(&self.want.worker, held.claim());
             match held.prepared.describe(&self.state.services, &held.task, lease).await {
                 Ok(task) => tasks.push(task),
                 Err(error) => {

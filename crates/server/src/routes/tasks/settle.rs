@@ -158,6 +158,7 @@ async fn settle(state: &ServerState, claim: &ClaimRef, report: Report) -> Result
     let outcome = finish(&state.services, &task, report).await?;
     let said = outcome.as_str();
     let settlement = Settlement { claim: claim.clone(), outcome };
+    state.engine.forget_claim(claim);
     let (settled, _) = state.engine.step(vec![settlement], &Want::nothing("api".into())).await?;
     if settled.first() != Some(&Settled::Applied) {
         state.metrics.settled("too_late");

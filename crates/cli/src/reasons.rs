@@ -1,0 +1,84 @@
+//! What a run waits for, in words, and the commands that end the waiting.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use switchyard_api::WaitReason;
+use switchyard_core::RunId;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use crate::progress::Progress;
+use crate::target::Target;
+
+/// How often a run that is followed is asked whether a worker serves its next task.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// How long it may take: meanwhile events of the run are not shown.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// One reason as a line.
+pub(crate) fn waiting(reason: &WaitReason) -> String {
+    format!("waiting: {reason}")
+}
+
+/// The commands that give a run what it waits for.
+pub(crate) fn hints(run: RunId, waits: &[WaitReason], target: &dyn Target) -> Vec<String> {
+    waits.iter().filter_map(|reason| hint(run, reason, target)).collect()
+}
+
+fn hint(run: RunId, reason: &WaitReason, target: &dyn Target) -> Option<String> {
+    match reason {
+        WaitReason::Approval { approval, .. } => {
+            Some(format!("{} (or reject)", target.command(&format!("approvals approve {approval}"))))
+        }
+        WaitReason::Signal { name, .. } => Some(target.command(&format!("runs signal {run} {name}"))),
+        WaitReason::Resume {} => Some(target.command(&format!("runs resume {run}"))),
+        WaitReason::Worker { .. } => Some(format!(
+            "start a worker that serves it; {} lists those that are alive",
+            target.command("workers")
+        )),
+        _ => None,
+    }
+}
+
+/// Looks, while a run is followed, whether a worker serves its next task, and says so once if none does.
+#[derive(Debug)]
+pub(crate) struct UnservedWatch {
+    run: RunId,
+    told: HashSet<String>,
+    /// Whether something has happened since the last look: then it does not stand still.
+    moved: bool,
+    ticks: Interval,
+}
+
+impl UnservedWatch {
+    pub(crate) fn new(run: RunId) -> Self {
+        let mut ticks = interval_at(Instant::now() + LOOK_EVERY / 4, LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { run, told: HashSet::new(), moved: false, ticks }
+    }
+
+    /// Something happened in the run.
+    pub(crate) fn note(&mut self) {
+        self.moved = true;
+    }
+
+    /// Returns when it is time to look.
+    pub(crate) async fn tick(&mut self) {
+        self.ticks.tick().await;
+    }
+
+    /// A server that does not answer in time is asked again later.
+    pub(crate) async fn look(&mut self, target: &dyn Target, progress: &Progress) {
+        if std::mem::take(&mut self.moved) {
+            return;
+        }
+        let Ok(Ok(found)) = tokio::time::timeout(PATIENCE, target.waits(self.run)).await else { return };
+        for reason in &found.waits {
+            let Some(text) = reason.unserved() else { continue };
+            if self.told.insert(text) {
+                progress.tell(&waiting(reason));
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a run waits for.
+
+use std::collections::BTreeSet;
+
+use switchyard_api::{RunView, RunWaits, WaitReason};
+use switchyard_core::RunId;
+use switchyard_core::run::{NodeRun, NodeState, Run, RunStatus, WaitFor, Waiting};
+use switchyard_store::Worker;
+
+use super::{Engine, EngineError, History};
+
+/// Reasons that are told of one run.
+const REASONS_MAX: usize = 100;
+
+impl Engine {
+    /// Everything that a run waits for at this moment.
+    pub async fn waits(&self, run: RunId) -> Result<RunWaits, EngineError> {
+        let state = self.state(run).await?;
+        let waits = self.reasons(&state).await?;
+        Ok(RunWaits { run_id: run, status: state.status(), waits })
+    }
+
+    /// A run with every payload brought back, and what it waits for.
+    pub async fn view(&self, run: &Run) -> Result<RunView, EngineError> {
+        let waiting = self.reasons(run).await?;
+        Ok(RunView { waiting, ..self.history().view(run).await? })
+    }
+
+    async fn reasons(&self, run: &Run) -> Result<Vec<WaitReason>, EngineError> {
+        let has_ready = run.ir.indices().any(|ix| run.node(ix).state == NodeState::Ready);
+        if has_ready && !run.status().is_terminal() {
+            return Ok(reasons(run, Some(&self.hot.workers().await?)));
+        }
+        Ok(reasons(run, None))
+    }
+}
+
+impl History {
+    /// Everything that a run waits for, as far as its history tells: which workers are alive is not known here.
+    pub async fn waits(&self, run: RunId) -> Result<RunWaits, EngineError> {
+        let state = self.state(run, None).await?;
+        Ok(RunWaits { run_id: run, status: state.status(), waits: reasons(&state, None) })
+    }
+}
+
+/// Without `workers`, nothing is said about nodes that lie in queues.
+pub(super) fn reasons(run: &Run, workers: Option<&[Worker]>) -> Vec<WaitReason> {
+    let mut reasons = Vec::new();
+    match run.status() {
+        status if status.is_terminal() => return reasons,
+        RunStatus::Paused => reasons.push(WaitReason::Resume {}),
+        RunStatus::Queued => {
+            let key = run.accepted.concurrency.as_ref().map(|concurrency| concurrency.key.clone());
+            reasons.push(WaitReason::ConcurrencyKey { key: key.unwrap_or_default() });
+        }
+        _ => reasons.extend(workers.map(|workers| in_queues(run, workers)).unwrap_or_default()),
+    }
+    let waiting = run.ir.indices().filter_map(|ix| waits_for(&run.ir.node(ix).id, run.node(ix)));
+    reasons.extend(waiting);
+    reasons.truncate(REASONS_MAX);
+    reasons
+}
+
+/// One reason for each queue that a node of the run lies in; those that no worker serves come first.
+fn in_queues(run: &Run, workers: &[Worker]) -> Vec<WaitReason> {
+    let mut seen = BTreeSet::new();
+    let (mut unserved, mut served) = (Vec::new(), Vec::new());
+    for ix in run.ir.indices().filter(|ix| run.node(*ix).state == NodeState::Ready) {
+        let spec = run.ir.node(ix);
+        if !seen.insert(&spec.queue) {
+            continue;
+        }
+        let (node, queue) = (spec.id.clone(), spec.queue.clone());
+        match workers.iter().any(|worker| worker.serves(&queue)) {
+            true => served.push(WaitReason::Queue { node, queue }),
+            false => unserved.push(WaitReason::Worker { node, queue }),
+        }
+    }
+    unserved.append(&mut served);
+    unserved
+}
+
+fn waits_for(id: &std::sync::Arc<str>, node: &NodeRun) -> Option<WaitReason> {
+    if node.state != NodeState::Waiting {
+        return None;
+    }
+    let node_id = id.clone();
+    Some(match node.wait.as_deref()? {
+        Waiting::Retry { until } => WaitReason::Retry { node: node_id, at: *until },
+        Waiting::For(WaitFor::Timer { until }) => WaitReason::Timer { node: node_id, until: *until },
+        Waiting::For(WaitFor::Approval(request)) => WaitReason::Approval {
+            node: node_id,
+            approval: request.approval.clone(),
+            approver: request.approver.clone(),
+        },
+        Waiting::For(WaitFor::Signal { name, .. }) => {
+            WaitReason::Signal { node: node_id, name: name.clone() }
+        }
+        Waiting::Children(children) => WaitReason::Children {
+            node: node_id,
+            open: children.count.saturating_sub(children.ended),
+            count: children.count,
+        },
+        Waiting::For(WaitFor::Children(_)) | Waiting::Gathered(_) => return None,
+    })
+}
