@@ -173,6 +173,7 @@ mod tests {
             overlap: Overlap::Skip,
             catch_up: CatchUp::Last,
             paused: false,
+            labels: Labels::new(),
         }
     }
 
