@@ -101,7 +101,8 @@ async fn follow(
     }
     let mut progress = Progress::begin(how.settings, &view);
     progress.tell(&format!("{run} of {}", view.workflow));
-    if view.status == RunStatus::Queued {
+    // A run with a key is accepted as queued, and let in at once if there is room.
+    if view.status == RunStatus::Queued && target.run(run, None).await?.status == RunStatus::Queued {
         progress.tell("queued behind its concurrency key");
     }
     let mut prompter = Prompter::new(how, &view);

@@ -121,7 +121,8 @@ settings! {
         env: "SWITCHYARD_CAS"
     };
 
-    /// How long runs are kept after they have ended; for ever, if not given.
+    /// How long runs are kept after they have ended; for ever, if not given. A pass that removes runs is made every 10
+    /// minutes.
     retention_keep_for: Option<Duration> = {
         key: "retention.keep_for",
         env: "SWITCHYARD_RETENTION_KEEP_FOR",

@@ -18,6 +18,7 @@ pub(super) async fn page(pool: &Pool, filter: &RunFilter) -> Result<Page<RunReco
     };
     let mut wheres = Wheres::default();
     let sql = match filter.path() {
+        RunPath::Statuses([status]) => one_search(filter, Some(*status), order, limit, &mut wheres),
         RunPath::Statuses(statuses) => merged(filter, statuses, order, limit, &mut wheres),
         _ => one_search(filter, None, order, limit, &mut wheres),
     };

@@ -21,6 +21,7 @@ pub(super) fn page(conn: &Connection, filter: &RunFilter) -> Answer<Page<RunReco
         RunOrder::Oldest => "ASC",
     };
     let (sql, values) = match filter.path() {
+        RunPath::Statuses([status]) => one_search(filter, Some(*status), order, limit),
         RunPath::Statuses(statuses) => merged(filter, statuses, order, limit),
         _ => one_search(filter, None, order, limit),
     };
