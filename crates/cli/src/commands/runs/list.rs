@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use switchyard_api::RunCountView;
+use switchyard_api::{RunCountView, RunWaits};
 use switchyard_core::RunId;
 use switchyard_store::{RunFilter, RunOrder, RunRecord};
 
@@ -74,7 +74,7 @@ pub(crate) async fn execute(args: Args, settings: &Settings) -> Result<(), Failu
         output::tell("no runs");
         return Ok(());
     }
-    let mut waits = waits(&page.runs, &*target).await?;
+    let mut waits = waits(&page.runs, &*target).await;
     let rows = page.runs.iter().map(|run| row(run, waits.remove(&run.run_id))).collect();
     output::table(["RUN", "WORKFLOW", "STATUS", "ACCEPTED", "TOOK", "DETAIL"], rows)?;
     if let Some(count) = page.count {
@@ -96,15 +96,15 @@ pub(crate) fn counted(count: RunCountView) -> String {
     format!("{}{more} {noun}", groups.join(","))
 }
 
-/// What runs that have not ended wait for, of the newest of them.
-async fn waits(runs: &[RunRecord], target: &dyn Target) -> Result<HashMap<RunId, String>, Failure> {
+/// What runs that have not ended wait for, of the first of them. One that cannot be read is listed without it.
+async fn waits(runs: &[RunRecord], target: &dyn Target) -> HashMap<RunId, String> {
     let mut waits = HashMap::new();
     for run in runs.iter().filter(|run| !run.status.is_terminal()).take(WAITS_MAX) {
-        let found = target.waits(run.run_id).await?.waits;
+        let Ok(RunWaits { waits: found, .. }) = target.waits(run.run_id).await else { continue };
         let more = if found.len() > 1 { format!(" (and {} more)", found.len() - 1) } else { String::new() };
         waits.extend(found.first().map(|reason| (run.run_id, format!("{}{more}", reasons::waiting(reason)))));
     }
-    Ok(waits)
+    waits
 }
 
 fn row(run: &RunRecord, waits: Option<String>) -> [String; 6] {
