@@ -183,6 +183,24 @@ def test_the_contract_as_it_is_written(server: Server) -> None:
     assert server.letters() == []
 
 
+def test_a_worker_that_has_claimed_a_task_logs(server: Server) -> None:
+    run = server.submit(ONE)
+    entry, _ = server.read("reader")
+    about = {"run_id": run, "node_id": "work", "entry_id": entry}
+    server.push({**about, "status": "log", "lines": ["before it was claimed"]})
+    server.push({**about, "status": "started"})
+    answer = server.connection.blpop([f"task:{run}:work:{entry}"], timeout=PATIENCE_S)
+    about["claim"] = json.loads(answer[1])["claim"]
+    server.push({**about, "status": "log", "lines": ["one", {"message": "two", "level": "warn"}]})
+    server.push({**about, "output": 1})
+    assert server.ended(run)["output"] == 1
+    [logged] = server.call("GET", f"/v1/runs/{run}/logs")["logs"]
+    assert (logged["node"], logged["attempt"]) == ("work", 1)
+    assert [(line["message"], line.get("level")) for line in logged["lines"]] == [("one", None), ("two", "warn")]
+    server.push({**about, "status": "log", "lines": [5]})
+    assert "a line is text" in until(server.letters)[0]["reason"]
+
+
 def test_what_was_done_is_undone(server: Server) -> None:
     """A compensation is a task like any other: asked for with its input, and settled."""
     undo = {"type": "function", "function": "cancel", "input": {"seat": "${{ nodes.book.output.seat }}"}}

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use switchyard_core::{CasRef, Timestamp};
 
 /// Fields of events that are moments.
-const MOMENTS: [&str; 4] = ["until", "timeout_at", "deadline", "retry_at"];
+const MOMENTS: [&str; 5] = ["until", "start_at", "timeout_at", "deadline", "retry_at"];
 
 /// Stored form to plain form. A payload is stored as `{"json": …}` or `{"cas": {…}}`, and what is in it is not
 /// looked into; nothing else that is stored has such a single field.

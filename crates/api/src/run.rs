@@ -26,6 +26,12 @@ pub struct RunView {
     pub last_seq: u64,
     #[serde(with = "time::rfc3339")]
     pub accepted_at: Timestamp,
+    /// When its first nodes were to start, if that was put off.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "time::rfc3339::option")]
+    pub start_at: Option<Timestamp>,
+    /// Of its nodes that have none of their own, 1 (last) to 10 (first).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
     #[serde(with = "time::rfc3339::option")]
     pub ended_at: Option<Timestamp>,
     pub parent: Option<RunId>,

@@ -50,6 +50,11 @@ pub enum WaitReason {
         open: u32,
         count: u32,
     },
+    /// The moment that its start was put off to.
+    Start {
+        #[serde(with = "time::rfc3339")]
+        at: Timestamp,
+    },
     /// Other runs with the same concurrency key.
     ConcurrencyKey {
         key: Arc<str>,
@@ -100,6 +105,7 @@ impl fmt::Display for WaitReason {
                 write!(f, "{node} waits for approval {approval} by {approver}")
             }
             Self::Children { node, open, count } => write!(f, "{node} waits for {open} of {count} runs"),
+            Self::Start { at } => write!(f, "starts at {at}"),
             Self::ConcurrencyKey { key } => write!(f, "queued behind its concurrency key `{key}`"),
             Self::Resume {} => write!(f, "paused"),
             Self::Queue { node, queue } => {

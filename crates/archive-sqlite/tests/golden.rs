@@ -11,7 +11,7 @@ use switchyard_conformance::archive::fixtures::{
 };
 use switchyard_core::run::EventKind;
 
-const NEWEST: &str = "events.0006.jsonl";
+const NEWEST: &str = "events.0007.jsonl";
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")

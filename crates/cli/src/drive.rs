@@ -103,7 +103,10 @@ async fn follow(
     progress.tell(&format!("{run} of {}", view.workflow));
     // A run with a key is accepted as queued, and let in at once if there is room.
     if view.status == RunStatus::Queued && target.run(run, None).await?.status == RunStatus::Queued {
-        progress.tell("queued behind its concurrency key");
+        match view.start_at {
+            Some(at) => progress.tell(&format!("starts at {at}")),
+            None => progress.tell("queued behind its concurrency key"),
+        }
     }
     let mut prompter = Prompter::new(how, &view);
     prompter.tell_standing(&view, target, &progress);

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use switchyard_api::{
     ApiKeyView, Approval, Backfilled, BulkAction, BulkPreview, BulkResult, BulkView, DeadLetterGroup,
-    DeadLetterView, Event, Forked, KeyText, PatchReport, PatchView, QueuesView, Redriven, RunAt,
+    DeadLetterView, Event, Forked, KeyText, LogPage, PatchReport, PatchView, QueuesView, Redriven, RunAt,
     RunCountView, RunPage, RunView, RunWaits, ScheduleView, Tombstone, WorkersView, WorkflowRecord,
 };
 use switchyard_base::PatchOp;
@@ -20,7 +20,7 @@ use switchyard_core::run::{Concurrency, Decision};
 use switchyard_core::schedule::{CatchUp, Overlap};
 use switchyard_core::{ApprovalId, Labels, OperationId, PatchId, RunId, Timestamp};
 use switchyard_lang::Program;
-use switchyard_runtime::PurgeRequest;
+use switchyard_runtime::{PurgeRequest, Start};
 use switchyard_store::RunFilter;
 use tokio::sync::watch;
 
@@ -41,6 +41,8 @@ pub(crate) trait Target: Send + Sync {
     async fn unfinished(&self) -> Result<Vec<RunAt>, Failure>;
     /// Events that are there now, some at a time.
     async fn events(&self, run: RunId, after: u64) -> Result<Vec<Event>, Failure>;
+    /// Lines that steps have logged and that are there now, some at a time.
+    async fn logs(&self, run: RunId, query: &LogsQuery) -> Result<LogPage, Failure>;
     /// Events from there on, as they come.
     async fn follow(&self, run: RunId, after: u64) -> Result<Box<dyn Follow>, Failure>;
     async fn approvals(&self, run: Option<RunId>, all: bool) -> Result<Vec<Approval>, Failure>;
@@ -143,6 +145,15 @@ pub(crate) struct MadeKey {
     pub(crate) text: Option<KeyText>,
 }
 
+/// Which logged lines to read.
+#[derive(Clone, Debug)]
+pub(crate) struct LogsQuery {
+    pub(crate) node: Option<String>,
+    pub(crate) attempt: Option<u32>,
+    /// Only those of events after this one.
+    pub(crate) after: u64,
+}
+
 /// News of a run. May be dropped while it waits: nothing is lost by that.
 #[async_trait]
 pub(crate) trait Follow: Send {
@@ -164,6 +175,8 @@ pub(crate) struct Wanted {
     pub(crate) input: Value,
     pub(crate) idempotency_key: Option<String>,
     pub(crate) concurrency: Option<Concurrency>,
+    pub(crate) start: Option<Start>,
+    pub(crate) priority: Option<u8>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) parallelism: Option<NonZeroU32>,
     pub(crate) labels: Labels,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use switchyard_api::{Event, RunAt, RunPage, RunView};
+use switchyard_api::{Event, LogPage, RunAt, RunPage, RunView};
 use switchyard_base::HumanDuration;
 use switchyard_core::run::RunStatus;
-use switchyard_core::{OperationId, RunId};
+use switchyard_core::{OperationId, RunId, Timestamp};
 
 use crate::retry::Repeat;
 use crate::{Client, Error};
@@ -58,7 +58,22 @@ impl Submission {
         self.with("concurrency", json!({ "key": key, "limit": limit }))
     }
 
-    /// The run fails if it has not ended so long after it was accepted.
+    /// No node starts before this moment.
+    pub fn start_at(self, at: Timestamp) -> Self {
+        self.with("start_at", at.to_string())
+    }
+
+    /// The first nodes start so long after the run was accepted.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.with("delay", HumanDuration(delay).to_string())
+    }
+
+    /// Of the nodes that have none of their own, 1 (last) to 10 (first).
+    pub fn priority(self, priority: u8) -> Self {
+        self.with("priority", priority)
+    }
+
+    /// The run fails if it has not ended so long after its start.
     pub fn deadline(self, after: Duration) -> Self {
         self.with("deadline", HumanDuration(after).to_string())
     }
@@ -166,6 +181,22 @@ impl Client {
     /// A run as it was right after one of its events.
     pub async fn run_at(&self, run: RunId, seq: u64) -> Result<RunView, Error> {
         self.get(&["v1", "runs", &run.to_string()], &[("at", seq.to_string())]).await
+    }
+
+    /// What steps of a run have logged in events after `after`, as far as it is there now: a page of it.
+    pub async fn logs(
+        &self,
+        run: RunId,
+        after: u64,
+        node: Option<&str>,
+        attempt: Option<u32>,
+    ) -> Result<LogPage, Error> {
+        let mut params = vec![("after", after.to_string())];
+        params.extend(node.map(|node| ("node", node.to_owned())));
+        params.extend(attempt.map(|attempt| ("attempt", attempt.to_string())));
+        let run = run.to_string();
+        let request = self.request_with(reqwest::Method::GET, &["v1", "runs", &run, "logs"], &params);
+        self.send(request.header("accept", "application/json"), Repeat::Harmless).await
     }
 
     /// Events after `after` that are there now: at most `limit`, which may be up to 1,000.

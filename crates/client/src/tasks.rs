@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use switchyard_api::{Beat, HeldTask};
 use switchyard_base::HumanDuration;
-use switchyard_core::run::ClaimRef;
+use switchyard_core::run::{ClaimRef, LogLine};
 
 use crate::request::{list, whole};
 use crate::retry::Repeat;
@@ -82,6 +82,13 @@ impl Client {
         // Sent twice, they would be seen twice.
         let body = about(claim, json!({ "chunks": chunks }));
         self.standing(self.post(&["v1", "tasks", "chunks"], &body, Repeat::Harmful).await?)
+    }
+
+    /// Keeps lines that the work logs: 1 to 1,000 of them.
+    pub async fn log(&self, claim: &ClaimRef, lines: &[LogLine]) -> Result<Beat, Error> {
+        // Sent twice, they would be there twice.
+        let body = about(claim, json!({ "lines": lines }));
+        self.standing(self.post(&["v1", "tasks", "logs"], &body, Repeat::Harmful).await?)
     }
 
     /// The call succeeded.

@@ -226,7 +226,7 @@ impl Building<'_> {
                 policy::retry(compensate.common.retry.as_ref(), &at.key(id).key("compensate"), self.problems);
             let role = Role::Compensation { of: NodeIx(index as u32) };
             let queue = policy::queue(&compensate.kind);
-            let priority = compensate.common.priority.unwrap_or(policy::PRIORITY_DEFAULT);
+            let priority = compensate.common.priority;
             let limit = policy::limit(&compensate.kind, compensate.common.timeout);
             let hidden = hidden_node(&format!("{id}/compensate"), role, queue, priority, retry);
             let ix = push(ir, Node { limit, ..hidden });
@@ -234,8 +234,7 @@ impl Building<'_> {
         }
         if self.output.is_some() {
             let queue = "transform".into();
-            let node =
-                hidden_node("/output", Role::Output, queue, policy::PRIORITY_DEFAULT, RetryPolicy::none());
+            let node = hidden_node("/output", Role::Output, queue, None, RetryPolicy::none());
             ir.output = Some(push(ir, node));
         }
     }
@@ -249,7 +248,7 @@ fn push(ir: &mut Ir, node: Node) -> NodeIx {
 }
 
 fn step_node(id: &str, spec: &NodeSpec, retry: RetryPolicy) -> Node {
-    let priority = spec.common.priority.unwrap_or(policy::PRIORITY_DEFAULT);
+    let priority = spec.common.priority;
     let join = match spec.common.join {
         JoinSpec::All => Join::All,
         JoinSpec::Any => Join::Any,
@@ -258,12 +257,13 @@ fn step_node(id: &str, spec: &NodeSpec, retry: RetryPolicy) -> Node {
     Node { join, limit, ..hidden_node(id, Role::Step, policy::queue(&spec.kind), priority, retry) }
 }
 
-fn hidden_node(id: &str, role: Role, queue: Arc<str>, priority: u8, retry: RetryPolicy) -> Node {
+fn hidden_node(id: &str, role: Role, queue: Arc<str>, priority: Option<u8>, retry: RetryPolicy) -> Node {
     Node {
         id: id.into(),
         role,
         queue,
-        priority,
+        priority: priority.unwrap_or(policy::PRIORITY_DEFAULT),
+        inherits_priority: priority.is_none(),
         join: Join::All,
         needs: 0,
         dependents: Vec::new(),

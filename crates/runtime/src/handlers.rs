@@ -3,6 +3,7 @@
 mod chunks;
 mod claim;
 mod context;
+mod logs;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +17,8 @@ use switchyard_core::NodeError;
 pub use chunks::CHUNK_BYTES_MAX;
 pub use claim::{Beat, Cancellation, ClaimError, HeldClaim, Stopped};
 pub use context::{HandlerCall, HandlerContext, idempotency_key};
+pub(crate) use logs::cut as cut_log_line;
+pub use logs::{ByteLines, LOG_LINE_BYTES_MAX, LogStream};
 
 use crate::AttemptError;
 

@@ -28,8 +28,8 @@ pub mod worker;
 pub use attempt::AttemptError;
 pub use catalog::Catalog;
 pub use engine::{
-    Audit, Engine, EngineError, Follow, Fork, Forked, History, NotReady, Pass, PatchRequest, PurgeRequest,
-    Recovered, Retained, Submission, WorkerClaim,
+    Audit, Engine, EngineError, Follow, Fork, Forked, History, LogFilter, NotReady, Pass, PatchRequest,
+    PurgeRequest, Recovered, Retained, SentLine, Start, Submission, WorkerClaim,
 };
 pub use handlers::{ClaimError, Handler, HandlerContext, Handlers};
 pub use host::{Host, HostOptions};

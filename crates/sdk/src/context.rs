@@ -5,6 +5,7 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use switchyard_core::RunId;
+use switchyard_core::run::LogLevel;
 use switchyard_runtime::{ClaimError, HandlerContext};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -114,12 +115,25 @@ impl Context {
         self.call.cancellation.listen().clone()
     }
 
-    /// Logs a line with the handler, run, node and attempt beside it, through [`tracing`].
+    /// Logs a message of the level `info`: it is kept with the run (`switchyard runs logs`), and goes through [`tracing`]
+    /// with the handler, run, node and attempt beside it.
     ///
-    /// Inside the handler's own future the macros of `tracing` carry the same fields. This is for everywhere else,
-    /// such as a task that the handler spawned.
+    /// It is durable at the latest when the handler's result is. An attempt keeps 2,000 lines and 256 KiB; what is beyond
+    /// that is dropped.
     pub fn log(&self, message: impl Display) {
-        self.span.in_scope(|| tracing::info!("{message}"));
+        self.log_at(LogLevel::Info, message);
+    }
+
+    /// The same with another level.
+    pub fn log_at(&self, level: LogLevel, message: impl Display) {
+        let message = message.to_string();
+        self.call.log(level, &message);
+        self.span.in_scope(|| match level {
+            LogLevel::Debug => tracing::debug!("{message}"),
+            LogLevel::Info => tracing::info!("{message}"),
+            LogLevel::Warn => tracing::warn!("{message}"),
+            LogLevel::Error => tracing::error!("{message}"),
+        });
     }
 
     /// The span with those fields, for [`tracing::Instrument`].

@@ -139,7 +139,7 @@ pub use switchyard_api::Event;
 pub use switchyard_base::Diagnostics;
 pub use switchyard_client::{Client, Error as ServerError, Problem};
 pub use switchyard_core::error::RunError;
-pub use switchyard_core::run::{NodeState, RunStatus};
+pub use switchyard_core::run::{LogLevel, NodeState, RunStatus};
 pub use switchyard_core::{ApprovalId, RunId, Timestamp};
 pub use switchyard_lang::Program;
 pub use switchyard_runtime::{Engine, EngineError, NodeView, Principal, Recovered, RunView};

@@ -3,15 +3,17 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use switchyard_core::Labels;
 use switchyard_core::run::Concurrency;
-use switchyard_runtime::Submission;
+use switchyard_core::{Labels, Timestamp};
+use switchyard_runtime::{Start, Submission};
 
 /// How a run is to be taken in, beside its workflow and its input. The default is what the workflow itself says.
 #[derive(Clone, Debug, Default)]
 pub struct SubmitOptions {
     idempotency_key: Option<String>,
     concurrency: Option<Concurrency>,
+    start: Option<Start>,
+    priority: Option<u8>,
     deadline: Option<Duration>,
     parallelism: Option<NonZeroU32>,
     labels: Labels,
@@ -36,7 +38,25 @@ impl SubmitOptions {
         self
     }
 
-    /// The run fails if it has not ended so long after it was accepted.
+    /// No node starts before this moment.
+    pub fn start_at(mut self, at: Timestamp) -> Self {
+        self.start = Some(Start::At(at));
+        self
+    }
+
+    /// The first nodes start so long after the run was accepted.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.start = Some(Start::After(delay));
+        self
+    }
+
+    /// The priority of the nodes that have none of their own, 1 (last) to 10 (first).
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// The run fails if it has not ended so long after its start.
     pub fn deadline(mut self, after: Duration) -> Self {
         self.deadline = Some(after);
         self
@@ -66,6 +86,14 @@ impl SubmitOptions {
         {
             submission = submission.concurrency(&given.key, limit);
         }
+        submission = match self.start {
+            Some(Start::At(at)) => submission.start_at(at),
+            Some(Start::After(delay)) => submission.delay(delay),
+            None => submission,
+        };
+        if let Some(priority) = self.priority {
+            submission = submission.priority(priority);
+        }
         if let Some(after) = self.deadline {
             submission = submission.deadline(after);
         }
@@ -82,6 +110,8 @@ impl SubmitOptions {
         Submission {
             idempotency_key: self.idempotency_key,
             concurrency: self.concurrency,
+            start: self.start,
+            priority: self.priority,
             deadline: self.deadline,
             parallelism: self.parallelism.map(NonZeroU32::get),
             labels: self.labels,

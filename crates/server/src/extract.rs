@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use switchyard_base::HumanDuration;
-use switchyard_core::OperationId;
+use switchyard_core::{OperationId, Timestamp};
 use switchyard_runtime::ids;
 
 use crate::ServerState;
@@ -219,6 +219,33 @@ impl schemars::JsonSchema for Lasting {
             "minLength": 2,
             "pattern": switchyard_base::DURATION_PATTERN,
             "examples": ["30s"],
+        })
+    }
+}
+
+/// A moment in a body, as RFC 3339.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment(pub(crate) Timestamp);
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+        let expected = "write it as RFC 3339, such as `2027-01-31T09:00:00Z`";
+        text.parse().map(Self).map_err(|error| serde::de::Error::custom(format!("{error}: {expected}")))
+    }
+}
+
+impl schemars::JsonSchema for Moment {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Moment".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "format": "date-time",
+            "description": "A moment as RFC 3339.",
+            "examples": ["2027-01-31T09:00:00Z"],
         })
     }
 }

@@ -104,6 +104,8 @@ pub(crate) fn run_view() -> Value {
             "attempt": { "type": "integer" },
             "last_seq": { "type": "integer", "description": "The number of its newest event" },
             "accepted_at": moment(),
+            "start_at": moment(),
+            "priority": { "type": "integer", "minimum": 1, "maximum": 10 },
             "ended_at": moment_or_null(),
             "parent": { "type": ["string", "null"] },
             "parent_node": { "type": "string", "description": "The node of its parent that started it" },
@@ -138,7 +140,8 @@ pub(crate) fn wait_reason() -> Value {
         "properties": {
             "for": {
                 "enum": [
-                    "timer", "retry", "signal", "approval", "children", "concurrency_key", "resume", "queue", "worker",
+                    "timer", "retry", "signal", "approval", "children", "start", "concurrency_key", "resume", "queue",
+                    "worker",
                 ],
                 "description": "`queue`: a free slot of a worker. `worker`: no worker that is alive serves the queue",
             },

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::Cmd;
-use switchyard_core::in_flight::band;
+use switchyard_core::in_flight::{PRIORITIES, band};
 use switchyard_core::ir::{EdgeOn, Ir, Join, NodeIx, Role};
 use switchyard_core::{Hash, RunId};
 use switchyard_store::StoreError;
@@ -48,11 +48,22 @@ pub(crate) enum Ending {
     HandedBack,
 }
 
+/// What is remembered of a run that was claimed here. A patch changes its definition, nothing its priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct GraphOfRun {
+    pub(crate) definition: Hash,
+    /// That it was submitted with.
+    pub(crate) priority: Option<u8>,
+}
+
 /// What a script is told about a node.
 #[derive(Debug)]
 pub(crate) struct NodeHints {
     pub(crate) name: String,
-    pub(crate) stream: String,
+    /// By the band of its run's priority; all the same for a node with a priority of its own.
+    streams: [String; PRIORITIES.len()],
+    /// The band where the run has no priority.
+    band: usize,
     pub(crate) reads: String,
     pub(crate) needs: String,
     /// How long an attempt may take, in ms; empty for no limit.
@@ -63,7 +74,7 @@ pub(crate) struct NodeHints {
 pub(crate) struct Graphs {
     known: Mutex<HashMap<Hash, Arc<Graph>>>,
     /// The graphs that runs claimed here are on, as far as is known.
-    of_runs: Mutex<HashMap<RunId, Hash>>,
+    of_runs: Mutex<HashMap<RunId, GraphOfRun>>,
     client: Client,
     keys: Keys,
     /// How long an attempt may take where a graph leaves that to the settings.
@@ -76,16 +87,16 @@ impl Graphs {
     }
 
     /// The graph that a run was on when it was last claimed here.
-    pub(crate) fn of_run(&self, run: RunId) -> Option<Hash> {
+    pub(crate) fn of_run(&self, run: RunId) -> Option<GraphOfRun> {
         self.of_runs.lock().get(&run).copied()
     }
 
-    pub(crate) fn remember(&self, run: RunId, definition: Hash) {
+    pub(crate) fn remember(&self, run: RunId, on: GraphOfRun) {
         let mut of_runs = self.of_runs.lock();
         if of_runs.len() >= RUNS_MAX {
             of_runs.clear();
         }
-        of_runs.insert(run, definition);
+        of_runs.insert(run, on);
     }
 
     /// Makes a graph known, to every process. `time` is what scripts are told.
@@ -161,16 +172,16 @@ impl Graph {
     }
 
     /// What a settlement of a node says about the graph, as `includes/settle.lua` reads it.
-    pub(crate) fn write_hints(&self, ix: NodeIx, ending: Ending, call: &mut Cmd) {
+    pub(crate) fn write_hints(&self, ix: NodeIx, ending: Ending, priority: Option<u8>, call: &mut Cmd) {
         let (node, hints) = (self.ir.node(ix), self.hints_of(ix));
         // Its own are needed where it is queued again.
         let reads = if ending == Ending::HandedBack { &*hints.reads } else { "" };
-        call.arg(&*node.id).arg(&hints.name).arg(&self.hash).arg(&hints.stream).arg(reads);
+        call.arg(&*node.id).arg(&hints.name).arg(&self.hash).arg(hints.stream(priority)).arg(reads);
         call.arg(&hints.needs).arg(&hints.limit).arg(&*self.result);
         match self.ir.output.filter(|_| node.role == Role::Step) {
             Some(last) => {
                 let hints = self.hints_of(last);
-                call.arg(&*self.ir.node(last).id).arg(&hints.stream).arg(hints.short_reads());
+                call.arg(&*self.ir.node(last).id).arg(hints.stream(priority)).arg(hints.short_reads());
                 call.arg(&hints.needs).arg(&hints.limit);
             }
             None => drop(call.arg("").arg("").arg("").arg("").arg("")),
@@ -183,12 +194,17 @@ impl Graph {
             let (to, hints) = (self.ir.node(edge.to), self.hints_of(edge.to));
             let fires = ending == Ending::Succeeded && edge.on == EdgeOn::Success;
             call.arg(&*to.id).arg(flag(fires)).arg(flag(to.join == Join::Any));
-            call.arg(&hints.needs).arg(&hints.stream).arg(hints.short_reads()).arg(&hints.limit);
+            call.arg(&hints.needs).arg(hints.stream(priority)).arg(hints.short_reads()).arg(&hints.limit);
         }
     }
 }
 
 impl NodeHints {
+    /// The stream of its tasks in a run that was submitted with this priority.
+    pub(crate) fn stream(&self, of_run: Option<u8>) -> &str {
+        &self.streams[of_run.map_or(self.band, band)]
+    }
+
     fn short_reads(&self) -> &str {
         if self.reads.len() > READS_BYTES_MAX { READS_LEFT_OUT } else { &self.reads }
     }
@@ -196,9 +212,12 @@ impl NodeHints {
     fn new(ir: &Ir, ix: NodeIx, keys: &Keys, attempt_default: Duration) -> Result<Self, StoreError> {
         let node = ir.node(ix);
         let reads: Vec<&str> = node.reads.iter().map(|read| &*ir.node(*read).id).collect();
+        let own = band(node.priority);
+        let in_band = |of_run| keys.tasks(&node.queue, if node.inherits_priority { of_run } else { own });
         Ok(Self {
             name: json(&node.id)?,
-            stream: keys.tasks(&node.queue, band(node.priority)),
+            streams: std::array::from_fn(in_band),
+            band: own,
             reads: reads.join(" "),
             needs: node.needs.to_string(),
             limit: in_ms(node.limit.or_default(attempt_default)),

@@ -7,6 +7,7 @@ use switchyard_core::run::{ClaimRef, Reading, Task, TimeLimit};
 use switchyard_core::{Hash, Payload, RunId, Timestamp};
 use switchyard_store::StoreError;
 
+use crate::graphs::GraphOfRun;
 use crate::record::{Kept, state_of};
 use crate::scripts;
 use crate::store::RedisStore;
@@ -30,8 +31,12 @@ impl RedisStore {
             "-" => None,
             since => Some(Timestamp::from_millis(accepted_at + since.parse::<i64>().map_err(unreadable)?)),
         };
+        let priority = match head.word()? {
+            "-" => None,
+            priority => Some(priority.parse().map_err(unreadable)?),
+        };
         let graph = self.graphs.get(definition).await?;
-        self.graphs.remember(run, definition);
+        self.graphs.remember(run, GraphOfRun { definition, priority });
         let ix = graph.ir.find(node).ok_or_else(|| unreadable("a node that its graph does not have"))?;
         let lasts = graph.ir.node(ix).limit.or_default(self.limits.attempt_default);
         let limit = lasts.zip(limit_ends).map(|(lasts, ends)| TimeLimit { lasts, ends });
@@ -75,7 +80,7 @@ impl RedisStore {
 
     /// The task of a claim that counts.
     pub(crate) async fn read_held(&self, claim: &ClaimRef) -> Result<Option<Task>, StoreError> {
-        let mut on = self.graphs.of_run(claim.run);
+        let mut on = self.graphs.of_run(claim.run).map(|known| known.definition);
         for _ in 0..LOOKS_MAX {
             let Some(definition) = (match on {
                 Some(definition) => Some(definition),

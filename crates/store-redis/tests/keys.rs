@@ -31,9 +31,9 @@ async fn use_it(server: &Redis) {
     let ir = Sketch::new()
         .node("a", &[])
         .node("b", &[])
-        .with(|b| b.priority = 1)
+        .with(|b| b.priority = Some(1))
         .node("c", &[])
-        .with(|c| c.priority = 9)
+        .with(|c| c.priority = Some(9))
         .ir();
     store.learn(ir.clone()).await.expect("learnt");
     for serial in 0..2 {

@@ -55,6 +55,8 @@ pub enum Found {
 pub struct Offer {
     /// As it will be, once it is claimed.
     pub task: Task,
+    /// That its run was submitted with.
+    pub priority: Option<u8>,
     pub seq: u64,
 }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchyard_base::HumanDuration;
-use switchyard_core::RunId;
 use switchyard_core::run::{Concurrency, RunStatus};
+use switchyard_core::{RunId, Timestamp};
 use switchyard_lang::Program;
+use switchyard_runtime::Start;
 
 use crate::drive::{self, How, Since};
 use crate::errors::Failure;
@@ -72,7 +73,19 @@ struct LimitArgs {
     #[arg(long, value_name = "N", requires = "concurrency_key")]
     concurrency_limit: Option<NonZeroU32>,
 
-    /// The run fails if it has not ended after this time, such as `10m`
+    /// Start no node before this moment, such as `2027-01-31T09:00:00Z`
+    #[arg(long, value_name = "TIME", conflicts_with = "delay")]
+    start_at: Option<Timestamp>,
+
+    /// Start the first nodes after this time, such as `1h30m`
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    delay: Option<HumanDuration>,
+
+    /// Priority of the nodes that have none of their own, 1 (last) to 10 (first)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=10))]
+    priority: Option<u8>,
+
+    /// The run fails if it has not ended so long after its start, such as `10m`
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     deadline: Option<HumanDuration>,
 
@@ -181,6 +194,10 @@ fn check_input(program: &Program, input: &Value) -> Result<(), Failure> {
 }
 
 impl LimitArgs {
+    fn start(&self) -> Option<Start> {
+        self.start_at.map(Start::At).or(self.delay.map(|delay| Start::After(delay.0)))
+    }
+
     fn apply(&self, workflow: Source, input: Value) -> Wanted {
         let concurrency = self.concurrency_key.as_deref().zip(self.concurrency_limit);
         Wanted {
@@ -188,6 +205,8 @@ impl LimitArgs {
             input,
             idempotency_key: self.idempotency_key.clone(),
             concurrency: concurrency.map(|(key, limit)| Concurrency { key: key.into(), limit: limit.get() }),
+            start: self.start(),
+            priority: self.priority,
             deadline: self.deadline.map(|deadline| deadline.0),
             parallelism: self.parallelism,
             labels: input::labels(&self.labels),

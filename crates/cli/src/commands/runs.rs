@@ -5,6 +5,7 @@ mod delete;
 mod events;
 mod fork;
 pub(crate) mod list;
+mod logs;
 mod retry;
 mod show;
 mod watch;
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Show(show::Args),
     Why(why::Args),
     Events(events::Args),
+    Logs(logs::Args),
     Watch(watch::Args),
     Cancel(control::CancelArgs),
     Pause(control::PauseArgs),
@@ -37,6 +39,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
         Command::Show(args) => show::execute(&args, settings).await,
         Command::Why(args) => why::execute(&args, settings).await,
         Command::Events(args) => events::execute(&args, settings).await,
+        Command::Logs(args) => logs::execute(&args, settings).await,
         Command::Watch(args) => watch::execute(&args, settings).await,
         Command::Cancel(args) => control::cancel(&args, settings).await,
         Command::Pause(args) => control::pause(&args, settings).await,

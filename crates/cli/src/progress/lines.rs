@@ -104,6 +104,7 @@ fn decided(node: &str, event: &Event) -> String {
 fn about_run(event: &Event) -> Option<String> {
     let by = event.text("by").unwrap_or("?");
     Some(match &*event.kind {
+        "run_queued" => "its start has come; it lines up for its concurrency key".to_owned(),
         "run_paused" => format!("paused by {by}"),
         "run_resumed" => format!("resumed by {by}"),
         // A failure was told at its node, and is told again with the end of the run.

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use switchyard_api::{
     ApiKeyView, Approval, Backfilled, BulkAction, BulkPreview, BulkResult, BulkView, DeadLetterGroup,
-    DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt, RunCountView,
-    RunPage, RunView, RunWaits, ScheduleView, Tombstone, WorkersView, WorkflowRecord,
+    DeadLetterView, Event, Forked, LogPage, PatchReport, PatchView, QueuesView, Redriven, RunAt,
+    RunCountView, RunPage, RunView, RunWaits, ScheduleView, Tombstone, WorkersView, WorkflowRecord,
 };
 use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::Decision;
@@ -18,12 +18,12 @@ use switchyard_core::{ApprovalId, OperationId, PatchId, Payload, RunId, Timestam
 use switchyard_host::embedded::Embedded;
 use switchyard_lang::Program;
 use switchyard_runtime::{
-    ApiKeys, Engine, EngineError, History, PatchRequest, Principal, PurgeRequest, Submission, ids,
+    ApiKeys, Engine, EngineError, History, LogFilter, PatchRequest, Principal, PurgeRequest, Submission, ids,
 };
 use switchyard_store::{ApprovalFilter, ApprovalStatus, Clock, RunFilter, StoreError, SystemClock};
 use tokio::sync::watch;
 
-use super::{Follow, Fork, MadeKey, NewSchedule, Opening, Patch, Source, Taken, Target, Wanted};
+use super::{Follow, Fork, LogsQuery, MadeKey, NewSchedule, Opening, Patch, Source, Taken, Target, Wanted};
 use crate::errors::Failure;
 use crate::settings::{Settings, principal};
 use crate::{drive, store};
@@ -117,6 +117,11 @@ impl Target for Folder {
         shown(history.events_page(run, after, PIECE).await?)
     }
 
+    async fn logs(&self, run: RunId, query: &LogsQuery) -> Result<LogPage, Failure> {
+        let filter = LogFilter { node: query.node.clone(), attempt: query.attempt };
+        Ok(self.history()?.logs(run, query.after, &filter, PIECE).await?)
+    }
+
     async fn follow(&self, run: RunId, after: u64) -> Result<Box<dyn Follow>, Failure> {
         Ok(match &self.store {
             Some(store) => Box::new(Told(store.engine().follow(run, after))),
@@ -199,6 +204,8 @@ impl Target for Folder {
                 workflow_version,
                 idempotency_key: wanted.idempotency_key.clone(),
                 concurrency: wanted.concurrency.clone(),
+                start: wanted.start,
+                priority: wanted.priority,
                 deadline: wanted.deadline,
                 parallelism: wanted.parallelism.map(std::num::NonZeroU32::get),
                 labels: wanted.labels.clone(),

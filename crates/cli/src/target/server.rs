@@ -8,18 +8,18 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use switchyard_api::{
     ApiKeyView, Approval, Backfilled, BulkAction, BulkPreview, BulkResult, BulkView, DeadLetterGroup,
-    DeadLetterView, Event, Forked, PatchReport, PatchView, QueuesView, Redriven, RunAt, RunCountView,
-    RunPage, RunView, RunWaits, ScheduleView, Tombstone, WorkersView, WorkflowRecord,
+    DeadLetterView, Event, Forked, LogPage, PatchReport, PatchView, QueuesView, Redriven, RunAt,
+    RunCountView, RunPage, RunView, RunWaits, ScheduleView, Tombstone, WorkersView, WorkflowRecord,
 };
 use switchyard_client::{Client, Count, Events, RunsQuery, Submission};
 use switchyard_core::run::{Decision, RunStatus};
 use switchyard_core::{ApprovalId, OperationId, PatchId, RunId, Timestamp};
 use switchyard_lang::Program;
-use switchyard_runtime::PurgeRequest;
+use switchyard_runtime::{PurgeRequest, Start};
 use switchyard_store::RunFilter;
 use tokio::sync::watch;
 
-use super::{Follow, Fork, MadeKey, NewSchedule, Opening, Patch, Source, Taken, Target, Wanted};
+use super::{Follow, Fork, LogsQuery, MadeKey, NewSchedule, Opening, Patch, Source, Taken, Target, Wanted};
 use crate::errors::Failure;
 use crate::settings::{self, Settings};
 
@@ -110,6 +110,10 @@ impl Target for Server {
         Ok(self.client.events(run, after, EVENTS_PAGE_MAX).await?.events)
     }
 
+    async fn logs(&self, run: RunId, query: &LogsQuery) -> Result<LogPage, Failure> {
+        Ok(self.client.logs(run, query.after, query.node.as_deref(), query.attempt).await?)
+    }
+
     async fn follow(&self, run: RunId, after: u64) -> Result<Box<dyn Follow>, Failure> {
         Ok(Box::new(Streamed(self.client.follow(run, after))))
     }
@@ -181,6 +185,14 @@ impl Target for Server {
             && let Some(limit) = std::num::NonZeroU32::new(concurrency.limit)
         {
             submission = submission.concurrency(&concurrency.key, limit);
+        }
+        submission = match wanted.start {
+            Some(Start::At(at)) => submission.start_at(at),
+            Some(Start::After(delay)) => submission.delay(delay),
+            None => submission,
+        };
+        if let Some(priority) = wanted.priority {
+            submission = submission.priority(priority);
         }
         if let Some(deadline) = wanted.deadline {
             submission = submission.deadline(deadline);

@@ -247,3 +247,73 @@ fn a_reader_that_leaves_is_no_error() {
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{args:?}");
     }
 }
+
+#[test]
+fn a_run_can_start_later() {
+    let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
+    let begun = ["run", "hello.yaml", "-i", "name=Ada", "--delay", "1h", "--priority", "9", "--detach"];
+    assert!(sandbox.output(&begun).status.success());
+    let run = sandbox.newest_run();
+    assert_transcript!(sandbox.transcript(&["runs", "show", &run]), @r#"
+    exit 0
+    --- stdout
+    run  [RUN]
+    workflow  hello
+    status  queued
+    accepted  [TIME]
+    priority  9
+    events  1
+    input  {"name":"Ada"}
+    waiting  starts at [TIME]
+
+    NODE  STATUS  ATTEMPTS  STARTED  TOOK  DETAIL
+    greet  pending  0  -  -
+    repeat  pending  0  -  -
+    --- stderr
+    "#);
+    assert_transcript!(sandbox.transcript(&["runs", "cancel", &run]), @r#"
+    exit 0
+    --- stdout
+    --- stderr
+    [RUN]: cancelled
+    "#);
+    let ran = ["run", "hello.yaml", "-i", "name=Ada", "--start-at", "2020-01-31T09:00:00Z"];
+    assert_transcript!(sandbox.transcript(&ran), @r#"
+    exit 0
+    --- stdout
+    {"greeting":"Hello, Ada!"}
+    --- stderr
+    [RUN] of hello
+    greet started
+    greet succeeded ([TOOK])
+    repeat started
+    repeat succeeded ([TOOK])
+    "#);
+    let both = ["run", "hello.yaml", "--delay", "1h", "--start-at", "2020-01-31T09:00:00Z"];
+    assert_transcript!(sandbox.transcript(&both), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    error: the argument '--delay <DURATION>' cannot be used with '--start-at <TIME>'
+
+    Usage: switchyard run --delay <DURATION> <FILE>
+
+    For more information, try '--help'.
+    "#);
+    assert_transcript!(sandbox.transcript(&["run", "hello.yaml", "--priority", "11"]), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    error: invalid value '11' for '--priority <N>': 11 is not in 1..=10
+
+    For more information, try '--help'.
+    "#);
+    assert_transcript!(sandbox.transcript(&["run", "hello.yaml", "--start-at", "noon"]), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    error: invalid value 'noon' for '--start-at <TIME>': `noon` is not a time
+
+    For more information, try '--help'.
+    "#);
+}

@@ -281,3 +281,42 @@ fn a_run_of_another_process_is_watched_to_its_end() {
         after succeeded ([TOOK])
     "#);
 }
+
+#[test]
+fn logs_of_a_program_are_shown_in_order() {
+    let text = r#"
+name: noisy
+nodes:
+  one: {type: command, command: [sh, -c, "echo first >&2; echo second >&2; echo done"]}
+  two: {type: command, needs: [one], command: [sh, -c, 'printf "\033[2Jthird" >&2; exit 1'], on_error: continue}
+"#;
+    let sandbox = Sandbox::with(&[("noisy.yaml", text)]);
+    assert!(sandbox.output(&["run", "noisy.yaml", "--allow-commands"]).status.success());
+    let run = sandbox.newest_run();
+    assert_transcript!(sandbox.transcript(&["runs", "logs", &run]), @r#"
+    exit 0
+    --- stdout
+    [TIME]  one  -  first
+    [TIME]  one  -  second
+    [TIME]  two  -  \u{1b}[2Jthird
+    --- stderr
+    "#);
+    assert_transcript!(sandbox.transcript(&["runs", "logs", &run, "--node", "two", "--follow"]), @r#"
+    exit 0
+    --- stdout
+    [TIME]  two  -  \u{1b}[2Jthird
+    --- stderr
+    "#);
+    let lines = sandbox.json(&["runs", "logs", &run, "--node", "one", "--json"]);
+    assert_eq!(lines["lines"][1]["message"], "second");
+    let up = sandbox.up();
+    assert_transcript!(sandbox.transcript(&["runs", "logs", &run, "--follow"]), @r#"
+    exit 0
+    --- stdout
+    [TIME]  one  -  first
+    [TIME]  one  -  second
+    [TIME]  two  -  \u{1b}[2Jthird
+    --- stderr
+    "#);
+    drop(up);
+}

@@ -170,6 +170,7 @@ pub fn later_acceptances() -> Vec<EventKind> {
     vec![
         accepted_as(Accepted { trace: Some(Arc::new(trace)), ..acceptance() }),
         accepted_as(Accepted { scheduled_at: Some(at(40)), ..acceptance() }),
+        accepted_as(Accepted { queued: true, start_at: Some(at(500)), priority: Some(9), ..acceptance() }),
     ]
 }
 
@@ -188,6 +189,8 @@ fn full_acceptance() -> EventKind {
         queued: true,
         idempotency: Some(Idempotency { key: "order-17".into(), body: Hash::of(b"body") }),
         concurrency: Some(Concurrency { key: "tenant-a".into(), limit: 4 }),
+        start_at: None,
+        priority: None,
         deadline: Some(at(1_000)),
         parallelism: Some(8),
         parent: Some(ParentLink { run: run_id(1), node: "each".into(), index: 2, depth: 1 }),
@@ -250,7 +253,16 @@ fn after(kind: &EventKind) -> Option<EventKind> {
             let chunks = vec![Payload::from_value(&json!("Hel")), Payload::from_value(&json!("lo"))];
             E::NodeChunks { node, attempt: 2, chunks }
         }
-        E::NodeChunks { .. } => return None,
+        E::NodeChunks { .. } => E::RunQueued {},
+        E::RunQueued {} => E::NodeLogged {
+            node,
+            attempt: 2,
+            lines: Payload::Cas(CasRef { hash: Hash::of(b"lines"), bytes: 9_000 }),
+            count: 40,
+            bytes: 8_000,
+            truncated: true,
+        },
+        E::NodeLogged { .. } => return None,
     })
 }
 

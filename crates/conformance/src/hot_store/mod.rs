@@ -12,6 +12,7 @@ pub mod leases;
 pub mod operations;
 pub mod progress;
 pub mod restore;
+pub mod starts;
 pub mod steps;
 pub mod waits;
 pub mod workers;
@@ -22,7 +23,7 @@ pub use fixture::{Backend, Fixture, fresh_operation};
 #[macro_export]
 macro_rules! hot_store_tests {
     ($backend:expr) => {
-        $crate::hot_store_tests!($backend; accept, steps, functions, waits, control, leases, operations, progress, restore, large, workers);
+        $crate::hot_store_tests!($backend; accept, starts, steps, functions, waits, control, leases, operations, progress, restore, large, workers);
     };
     ($backend:expr; $($group:ident),*) => {
         $(

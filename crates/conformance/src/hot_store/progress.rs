@@ -1,9 +1,11 @@
 //! What the holder of a claim says while it holds it: checkpoints and chunks.
 
 use serde_json::json;
-use switchyard_core::Payload;
 use switchyard_core::ir::sketch::Sketch;
-use switchyard_core::run::{CHUNKS_MAX, EventKind, Progress, Refusal, RunStatus, Settled, Task, TaskOutcome};
+use switchyard_core::run::{
+    CHUNKS_MAX, EventKind, LOG_BYTES_MAX, LogBatch, Progress, Refusal, RunStatus, Settled, Task, TaskOutcome,
+};
+use switchyard_core::{Payload, RunId};
 use switchyard_store::StoreError;
 
 use crate::hot_store::fixture::{LEASE, claim_of, passing_failure};
@@ -16,6 +18,8 @@ pub async fn all(backend: &dyn Backend) {
     chunks_are_events_in_order(&backend.open().await).await;
     a_claim_that_does_not_count_says_nothing(&backend.open().await).await;
     chunks_are_bounded(&backend.open().await).await;
+    logged_lines_are_events_in_order(&backend.open().await).await;
+    logs_are_bounded_for_each_attempt(&backend.open().await).await;
 }
 
 fn value(n: u32) -> Payload {
@@ -117,4 +121,57 @@ async fn chunks_are_bounded(fixture: &Fixture) {
     let said = fixture.state(run).await.node(task.ix).said.clone();
     assert_eq!(said.expect("it has said something").chunks, 1, "a refused chunk is not kept");
     fixture.succeed(&task).await;
+}
+
+fn lines(n: u32, bytes: u32) -> Progress {
+    let lines = Payload::from_value(&json!([{ "at": "2026-01-01T00:00:00.000Z", "message": n.to_string() }]));
+    Progress::Logs(LogBatch { lines, count: 1, bytes })
+}
+
+/// The lines of each event, the attempt, and whether it marks that there were more.
+async fn logged(fixture: &Fixture, run: RunId) -> Vec<(u32, String, bool)> {
+    let events = fixture.events(run).await.into_iter();
+    let logged = events.filter_map(|event| match event.kind {
+        EventKind::NodeLogged { attempt, lines: Payload::Json(lines), truncated, .. } => {
+            let lines: serde_json::Value = serde_json::from_str(lines.get()).expect("a list");
+            let message = lines[0]["message"].as_str().unwrap_or_default().to_owned();
+            Some((attempt, message, truncated))
+        }
+        _ => None,
+    });
+    logged.collect()
+}
+
+async fn logged_lines_are_events_in_order(fixture: &Fixture) {
+    let run = fixture.start(&Sketch::chain(2)).await;
+    let task = fixture.claim_node("n0").await;
+    for n in 1..=3 {
+        assert_eq!(say(fixture, &task, lines(n, 1)).await, Settled::Applied);
+    }
+    fixture.succeed(&task).await;
+    assert_eq!(say(fixture, &task, lines(4, 1)).await, Settled::Duplicate, "it has ended");
+    fixture.pass("n1").await;
+    fixture.ended(run, RunStatus::Succeeded).await;
+    let expected: Vec<_> = (1..=3).map(|n| (1, n.to_string(), false)).collect();
+    assert_eq!(logged(fixture, run).await, expected);
+}
+
+/// The mark comes once, what follows is dropped, and the next attempt begins anew.
+async fn logs_are_bounded_for_each_attempt(fixture: &Fixture) {
+    let mut sketch = Sketch::chain(1);
+    sketch.nodes[0].max_attempts = 2;
+    let run = fixture.start(&sketch).await;
+    let first = fixture.claim_node("n0").await;
+    for (n, bytes) in [(1, LOG_BYTES_MAX - 1), (2, 2), (3, 1)] {
+        assert_eq!(say(fixture, &first, lines(n, bytes)).await, Settled::Applied);
+    }
+    assert_eq!(fixture.settle(&first, passing_failure()).await, Settled::Applied);
+    fixture.clock.advance(LEASE * 1_000);
+    fixture.hot.fire_timers().await.expect("answered");
+    let second = fixture.claim_node("n0").await;
+    assert_eq!(say(fixture, &second, lines(4, 1)).await, Settled::Applied);
+    fixture.succeed(&second).await;
+    let expected = [(1, "1", false), (1, "", true), (2, "4", false)];
+    let expected: Vec<_> = expected.iter().map(|(a, m, t)| (*a, (*m).to_owned(), *t)).collect();
+    assert_eq!(logged(fixture, run).await, expected);
 }

@@ -104,10 +104,10 @@ async fn skips_propagate_and_joins_survive_them(fixture: &Fixture) {
 async fn high_priority_goes_first(fixture: &Fixture) {
     let sketch = Sketch::new()
         .node("low", &[])
-        .with(|node| node.priority = 1)
+        .with(|node| node.priority = Some(1))
         .node("normal", &[])
         .node("high", &[])
-        .with(|node| node.priority = 10);
+        .with(|node| node.priority = Some(10));
     fixture.start(&sketch).await;
     let order: Vec<_> = fixture.claim(3).await.into_iter().map(|task| task.node).collect();
     assert_eq!(order.iter().map(|node| &**node).collect::<Vec<_>>(), ["high", "normal", "low"]);
@@ -179,7 +179,7 @@ async fn what_succeeded_is_undone_newest_first(fixture: &Fixture) {
 async fn a_run_keeps_to_its_parallelism(fixture: &Fixture) {
     let mut sketch = (0..5).fold(Sketch::new(), |sketch, i| sketch.node(&format!("n{i}"), &[]));
     sketch.parallelism = Some(2);
-    sketch.nodes[4].priority = 9;
+    sketch.nodes[4].priority = Some(9);
     let run = fixture.start(&sketch).await;
     let mut order = Vec::new();
     let mut held = fixture.claim(10).await;

@@ -50,6 +50,8 @@ impl Accepted {
             queued: false,
             idempotency: None,
             concurrency: None,
+            start_at: None,
+            priority: None,
             deadline: None,
             parallelism: None,
             parent: None,
@@ -80,18 +82,20 @@ impl InFlight {
         let definition = new.accepted.definition;
         let ir = self.irs.get(&definition).cloned().ok_or(Refusal::UnknownDefinition(definition))?;
         let mut accepted = new.accepted;
+        accepted.start_at = accepted.start_at.filter(|at| now < *at);
         // Whether there is room is seen when it is in place: what is accepted does not depend on others.
-        accepted.queued = accepted.concurrency.is_some();
-        accepted.deadline = accepted.deadline.or(ir.deadline.map(|after| now.plus(after)));
+        accepted.queued = accepted.concurrency.is_some() || accepted.start_at.is_some();
+        let starts = accepted.start_at.unwrap_or(now);
+        accepted.deadline = accepted.deadline.or(ir.deadline.map(|after| starts.plus(after)));
         if let Some(key) = &accepted.idempotency {
             self.keys.insert(key.key.clone(), (key.body, new.id));
         }
-        let concurrency = accepted.concurrency.clone();
-        let (id, changes) = self.place(new.id, accepted, ir, now);
-        self.carry_out(id, changes, now, out);
-        if let Some(concurrency) = concurrency {
-            self.enter_concurrency_key(id, &concurrency, now, out);
+        let lines_up = accepted.concurrency.is_some() && accepted.start_at.is_none();
+        let (id, mut changes) = self.place(new.id, accepted, ir, now);
+        if lines_up {
+            changes.effects.push(Effect::LineUp);
         }
+        self.carry_out(id, changes, now, out);
         Ok(Acceptance::New(id))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::InFlight;
-use crate::run::{Concurrency, Event, Phase, Run};
+use crate::run::{Changes, Concurrency, Event, Phase, Run};
 use crate::{RunId, Timestamp};
 
 #[derive(Debug, Default)]
@@ -17,18 +17,15 @@ pub(super) struct ConcurrencyKey {
 impl InFlight {
     /// The run stands in line, and starts if there is room. So do those before it, if it raised the limit: there is
     /// never a line before a key that has room.
-    pub(super) fn enter_concurrency_key(
-        &mut self,
-        id: RunId,
-        concurrency: &Concurrency,
-        now: Timestamp,
-        out: &mut Vec<Event>,
-    ) {
-        let concurrency_key = self.concurrency_keys.entry(concurrency.key.clone()).or_default();
-        concurrency_key.limit = concurrency.limit.max(1);
+    pub(super) fn line_up(&mut self, id: RunId, now: Timestamp) -> Vec<(RunId, Changes)> {
+        let concurrency = self.run(id).and_then(|run| run.accepted.concurrency.clone());
+        let Some(Concurrency { key, limit }) = concurrency else { return Vec::new() };
+        let concurrency_key = self.concurrency_keys.entry(key).or_default();
+        concurrency_key.limit = limit.max(1);
         concurrency_key.line.push_back(id);
         let entering = concurrency_key.let_in();
-        self.start_all(entering, now, out);
+        let start = |id| self.changing(id, |run, changes| run.start(now, changes));
+        entering.into_iter().filter_map(start).collect()
     }
 
     /// A run has ended; the next in line, if there is room for it.
@@ -58,6 +55,9 @@ impl InFlight {
     /// A run that comes back from its history takes the place it had.
     pub(super) fn reenter_concurrency_key(&mut self, run: &Run) {
         let Some(concurrency) = &run.accepted.concurrency else { return };
+        if run.starts_at().is_some() {
+            return;
+        }
         let concurrency_key = self.concurrency_keys.entry(concurrency.key.clone()).or_default();
         concurrency_key.limit = concurrency.limit.max(1);
         if run.phase == Phase::Queued {

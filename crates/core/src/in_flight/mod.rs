@@ -211,6 +211,8 @@ impl InFlight {
             Effect::Left(ix) => self.token_left(id, ix, now),
             Effect::Timer { at, node, claim } => self.set_timer(id, at, TimerKey::Node { node, claim }),
             Effect::Deadline { at } => self.set_timer(id, at, TimerKey::Deadline),
+            Effect::StartAt { at } => self.set_timer(id, at, TimerKey::Start),
+            Effect::LineUp => return self.line_up(id, now),
             Effect::StopBy { at } => self.set_timer(id, at, TimerKey::Stop),
             Effect::ApprovalOpened { approval } => {
                 self.approvals.insert(approval, id);
@@ -221,8 +223,10 @@ impl InFlight {
             Effect::ClaimsEnded => self.drop_ended_leases(id),
             Effect::Rewired => self.rewire(id, now),
             Effect::StartChild { child, workflow, definition, input, labels, parent } => {
-                let trace = self.run(id).and_then(|run| run.accepted.trace.clone());
+                let of = self.run(id).map(|run| &run.accepted);
+                let (trace, priority) = (of.and_then(|of| of.trace.clone()), of.and_then(|of| of.priority));
                 let accepted = Accepted::child(workflow, definition, input, parent, trace, labels);
+                let accepted = Accepted { priority, ..accepted };
                 return self.start_child(child, accepted, now).into_iter().collect();
             }
             Effect::CancelChild { child, compensate, stop_by } => {
@@ -284,7 +288,10 @@ impl InFlight {
             let end = ChildEnd { run: Some(id), status, output, error };
             further.extend(self.changing(parent.run, |p, changes| p.child_ended(parent, end, now, changes)));
         }
-        if let Some(next) = self.leave_concurrency_key(&run) {
+        // One that was cancelled before its start has no place to leave.
+        if !run.delayed
+            && let Some(next) = self.leave_concurrency_key(&run)
+        {
             further.extend(self.changing(next, |run, changes| run.start(now, changes)));
         }
         further
@@ -306,6 +313,7 @@ impl InFlight {
                 Effect::Ready(ix) => self.token_ready(id, ix, now),
                 Effect::Timer { at, node, claim } => self.set_timer(id, at, TimerKey::Node { node, claim }),
                 Effect::Deadline { at } => self.set_timer(id, at, TimerKey::Deadline),
+                Effect::StartAt { at } => self.set_timer(id, at, TimerKey::Start),
                 Effect::StopBy { at } => self.set_timer(id, at, TimerKey::Stop),
                 Effect::ApprovalOpened { approval } => {
                     self.approvals.insert(approval, id);

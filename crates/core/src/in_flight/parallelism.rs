@@ -57,7 +57,7 @@ impl InFlight {
             return;
         };
         let was_active = parallelism_state.active.contains(&node);
-        parallelism_state.arrive(slot.run.ir.node(node).priority, node);
+        parallelism_state.arrive(slot.run.priority(node), node);
         if was_active && slot.run.hands_out() {
             self.enqueue(id, node, now);
         }

@@ -80,7 +80,7 @@ impl InFlight {
         let Some(slot) = self.runs.get(&run) else { return };
         let spec = slot.run.ir.node(node);
         let token = Token { run, node, generation: slot.generation, queued_at: now };
-        let (name, band) = (spec.queue.clone(), band(spec.priority));
+        let (name, band) = (spec.queue.clone(), band(slot.run.priority(node)));
         let queue = self.queues.entry(name.clone()).or_default();
         queue.bands[band].push_back(token);
         if queue.len() >= queue.sweep_at.max(4096) {
@@ -95,7 +95,7 @@ impl InFlight {
         let Some(slot) = self.runs.get(&run) else { return };
         let spec = slot.run.ir.node(node);
         if let Some(queue) = self.queues.get_mut(&spec.queue) {
-            queue.bands[band(spec.priority)].retain(|token| (token.run, token.node) != (run, node));
+            queue.bands[band(slot.run.priority(node))].retain(|token| (token.run, token.node) != (run, node));
         }
     }
 
@@ -131,7 +131,7 @@ impl InFlight {
         for run in self.runs() {
             for (ix, _) in run.held() {
                 let spec = run.ir.node(ix);
-                bands.entry(spec.queue.clone()).or_default()[band(spec.priority)].claimed += 1;
+                bands.entry(spec.queue.clone()).or_default()[band(run.priority(ix))].claimed += 1;
             }
         }
         bands.into_iter().map(|(queue, bands)| QueueDepth { queue, bands }).collect()

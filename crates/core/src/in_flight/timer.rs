@@ -1,4 +1,4 @@
-//! Timers: retries, sleeps, time-outs, deadlines.
+//! Timers: delayed starts, retries, sleeps, time-outs, deadlines.
 
 use super::*;
 
@@ -6,6 +6,8 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimerKey {
     Deadline,
+    /// The moment that the run's start was put off to.
+    Start,
     /// The time that workers have to stop what they hold of a closing run.
     Stop,
     Node {
@@ -36,6 +38,7 @@ impl InFlight {
             let stop_by = self.stop_by(now);
             self.act(id, now, out, |run, changes| match key {
                 TimerKey::Deadline => run.expire(stop_by, now, changes),
+                TimerKey::Start => run.come_due(now, changes),
                 TimerKey::Stop => run.stop_overdue(now, changes),
                 TimerKey::Node { node, claim } => run.fire(node, claim, now, changes),
             });

@@ -88,6 +88,9 @@ pub struct Node {
     pub queue: Arc<str>,
     /// 1 (last) to 10 (first).
     pub priority: u8,
+    /// The author gave it no priority: that of its run counts, if the run has one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inherits_priority: bool,
     pub join: Join,
     /// How many edges end here.
     pub needs: u32,
@@ -103,6 +106,13 @@ pub struct Node {
     pub compensation: Option<NodeIx>,
     /// Of everything the author wrote about this node, needs included: a patch must not change a started node.
     pub fingerprint: u64,
+}
+
+impl Node {
+    /// Its priority in a run that was submitted with this one.
+    pub fn priority_in(&self, of_run: Option<u8>) -> u8 {
+        of_run.filter(|_| self.inherits_priority).unwrap_or(self.priority)
+    }
 }
 
 /// How long one attempt of a node may take, from its claim.

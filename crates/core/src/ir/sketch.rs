@@ -19,7 +19,8 @@ pub struct Drawn {
     pub on_error: DrawnOnError,
     pub max_attempts: u32,
     pub compensated: bool,
-    pub priority: u8,
+    /// Without one, the node has 5, or that of its run.
+    pub priority: Option<u8>,
     pub queue: String,
     pub limit: AttemptLimit,
 }
@@ -50,7 +51,6 @@ impl Sketch {
             id: id.to_owned(),
             needs: needs.iter().map(|&need| need.to_owned()).collect(),
             max_attempts: 1,
-            priority: 5,
             queue: "work".to_owned(),
             ..Drawn::default()
         });
@@ -136,7 +136,8 @@ impl Drawn {
             id: self.id.as_str().into(),
             role: Role::Step,
             queue: self.queue.as_str().into(),
-            priority: self.priority,
+            priority: self.priority.unwrap_or(5),
+            inherits_priority: self.priority.is_none(),
             join: if self.any { Join::Any } else { Join::All },
             needs: 0,
             dependents: Vec::new(),

@@ -64,6 +64,7 @@ impl Run {
             accepted: Arc::new(accepted.clone()),
             accepted_at: event.at,
             phase: if accepted.queued { Phase::Queued } else { Phase::Running },
+            delayed: accepted.start_at.is_some(),
             paused: false,
             attempt: 1,
             seq: event.seq,
@@ -84,6 +85,7 @@ impl Run {
             run.recount_joins(effects);
         }
         effects.extend(run.deadline.map(|at| Effect::Deadline { at }));
+        effects.extend(run.starts_at().map(|at| Effect::StartAt { at }));
         run
     }
 
@@ -115,6 +117,7 @@ impl Run {
         }
         let fits = match &event.kind {
             EventKind::RunAccepted(_) => false,
+            EventKind::RunQueued {} => self.on_queued(effects),
             EventKind::RunStarted {} => self.on_started(effects),
             EventKind::RunPaused { .. } => self.on_pause_changed(true, effects),
             EventKind::RunResumed { .. } => self.on_pause_changed(false, effects),
@@ -183,6 +186,9 @@ impl Run {
             EventKind::NodeReleased { reason, .. } => self.on_node_released(ix, *reason, effects),
             EventKind::NodeCheckpointed { value, .. } => self.on_node_checkpointed(ix, value),
             EventKind::NodeChunks { chunks, .. } => self.on_node_chunks(ix, chunks),
+            EventKind::NodeLogged { count, bytes, truncated, .. } => {
+                self.on_node_logged(ix, *count, *bytes, *truncated)
+            }
             EventKind::ApprovalDecided { approval, .. } => {
                 effects.push(Effect::ApprovalClosed { approval: approval.clone() });
                 self.node(ix).waits_for_approval()
@@ -197,9 +203,14 @@ impl Run {
         })
     }
 
+    fn on_queued(&mut self, effects: &mut Vec<Effect>) -> bool {
+        effects.push(Effect::LineUp);
+        std::mem::replace(&mut self.delayed, false) && self.phase == Phase::Queued
+    }
+
     fn on_started(&mut self, effects: &mut Vec<Effect>) -> bool {
         let queued = self.phase == Phase::Queued;
-        self.phase = Phase::Running;
+        (self.phase, self.delayed) = (Phase::Running, false);
         self.recount_joins(effects);
         queued
     }
@@ -257,7 +268,7 @@ impl Run {
         // A loop that is tried again begins again.
         (node.deliveries, node.rounds) = (0, 0);
         if let Some(said) = &mut node.said {
-            said.chunks = 0;
+            (said.chunks, said.logged) = (0, Logged::default());
         }
         let shifted = self.shift(ix, Transition::Retry, effects);
         self.effects_of_waiting(ix, effects);

@@ -17,7 +17,19 @@ impl Run {
         run
     }
 
-    /// Lets a run that waited for its concurrency key go.
+    /// The moment that its start was put off to has come: it starts, or waits for its concurrency key. Early and repeated
+    /// calls change nothing.
+    pub fn come_due(&mut self, now: Timestamp, out: &mut Changes) {
+        if self.starts_at().is_none_or(|at| now < at) {
+            return;
+        }
+        match self.accepted.concurrency {
+            Some(_) => self.emit(EventKind::RunQueued {}, now, out),
+            None => self.start(now, out),
+        }
+    }
+
+    /// Lets a run that waited for its start or its concurrency key go.
     pub fn start(&mut self, now: Timestamp, out: &mut Changes) {
         if self.phase == Phase::Queued {
             self.emit(EventKind::RunStarted {}, now, out);

@@ -24,7 +24,9 @@ pub struct Event {
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     RunAccepted(Box<Accepted>),
-    /// A run that waited for its concurrency key was let in.
+    /// A run whose start was put off has reached that moment, and now waits for its concurrency key.
+    RunQueued {},
+    /// A run that waited for its start or its concurrency key was let in.
     RunStarted {},
     RunPaused {
         by: Arc<str>,
@@ -121,6 +123,18 @@ pub enum EventKind {
         attempt: u32,
         chunks: Vec<Payload>,
     },
+    /// Lines that an attempt logged: a list of [`LogLine`](super::LogLine).
+    NodeLogged {
+        node: Arc<str>,
+        attempt: u32,
+        lines: Payload,
+        count: u32,
+        /// Of the messages.
+        bytes: u32,
+        /// The attempt logged more than is kept: these lines and all that follow were dropped.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        truncated: bool,
+    },
     ApprovalDecided {
         node: Arc<str>,
         approval: ApprovalId,
@@ -155,13 +169,19 @@ pub struct Accepted {
     pub workflow_version: Option<u32>,
     pub definition: Hash,
     pub input: Payload,
-    /// It waits for its concurrency key instead of starting at once.
+    /// It waits for its start or its concurrency key instead of starting at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Idempotency>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
+    /// No node starts before this moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
+    /// Of the nodes that have none of their own, 1 (last) to 10 (first).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -402,6 +422,7 @@ impl EventKind {
     pub fn name(&self) -> &'static str {
         match self {
             Self::RunAccepted(_) => "run_accepted",
+            Self::RunQueued {} => "run_queued",
             Self::RunStarted {} => "run_started",
             Self::RunPaused { .. } => "run_paused",
             Self::RunResumed { .. } => "run_resumed",
@@ -422,6 +443,7 @@ impl EventKind {
             Self::NodeCancelled { .. } => "node_cancelled",
             Self::NodeCheckpointed { .. } => "node_checkpointed",
             Self::NodeChunks { .. } => "node_chunks",
+            Self::NodeLogged { .. } => "node_logged",
             Self::ApprovalDecided { .. } => "approval_decided",
             Self::ChildStarted { .. } => "child_started",
             Self::ChildEnded { .. } => "child_ended",
@@ -466,6 +488,7 @@ impl EventKind {
             | Self::SignalReceived { payload, .. }
             | Self::NodeSucceeded { output: payload, .. }
             | Self::NodeCheckpointed { value: payload, .. }
+            | Self::NodeLogged { lines: payload, .. }
             | Self::ChildEnded { output: payload, .. } => visit(payload),
             Self::NodeChunks { chunks, .. } => chunks.iter().for_each(visit),
             Self::RunPatched(patched) => visit(&patched.ops),
@@ -474,7 +497,8 @@ impl EventKind {
                 WaitFor::Children(plan) => plan.children.iter().for_each(|child| visit(&child.input)),
                 WaitFor::Timer { .. } | WaitFor::Signal { .. } => {}
             },
-            Self::RunStarted {}
+            Self::RunQueued {}
+            | Self::RunStarted {}
             | Self::RunPaused { .. }
             | Self::RunResumed { .. }
             | Self::RunClosing { .. }
@@ -506,10 +530,12 @@ impl EventKind {
             | Self::NodeCancelled { node }
             | Self::NodeCheckpointed { node, .. }
             | Self::NodeChunks { node, .. }
+            | Self::NodeLogged { node, .. }
             | Self::ApprovalDecided { node, .. }
             | Self::ChildStarted { node, .. }
             | Self::ChildEnded { node, .. } => Some(node),
             Self::RunAccepted(_)
+            | Self::RunQueued {}
             | Self::RunStarted {}
             | Self::RunPaused { .. }
             | Self::RunResumed { .. }

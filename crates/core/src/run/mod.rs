@@ -15,6 +15,7 @@ mod control;
 mod event;
 mod join;
 mod limit;
+mod logs;
 mod node;
 mod patch;
 mod progress;
@@ -43,6 +44,7 @@ pub use children::{
 };
 pub use claim::{Reading, Task, TimeLimit};
 pub use event::*;
+pub use logs::{LOG_BYTES_MAX, LOG_LINES_MAX, LogBatch, LogLevel, LogLine, Logged};
 pub use node::{NodeRun, NodeState, Transition, Waiting};
 pub use progress::{CHUNKS_MAX, NodeProgress, Progress};
 pub use refusal::Refusal;
@@ -55,7 +57,7 @@ pub const SIGNALS_WAITING_MAX: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It waits for its concurrency key.
+    /// It waits for its start or its concurrency key.
     Queued,
     Running,
     Paused,
@@ -160,6 +162,8 @@ pub struct Run {
     pub accepted: Arc<Accepted>,
     pub accepted_at: Timestamp,
     pub phase: Phase,
+    /// Its start was put off and has not come: it does not wait for its concurrency key yet.
+    pub delayed: bool,
     pub paused: bool,
     /// How often the run was started: 1, and one more with every retry.
     pub attempt: u32,
@@ -193,6 +197,7 @@ impl PartialEq for Run {
                 == (other.id, other.version, other.phase, other.paused, other.attempt, other.seq)
             && (self.counter, self.approvals, self.deadline, self.ended_at, self.accepted_at)
                 == (other.counter, other.approvals, other.deadline, other.ended_at, other.accepted_at)
+            && self.delayed == other.delayed
             && self.nodes == other.nodes
             && self.closing == other.closing
             && self.signals == other.signals
@@ -219,6 +224,12 @@ pub enum Effect {
     Deadline {
         at: Timestamp,
     },
+    /// Call [`Run::come_due`] at this moment; too early or too often does no harm.
+    StartAt {
+        at: Timestamp,
+    },
+    /// The run is to wait for its concurrency key.
+    LineUp,
     /// Call [`Run::stop_overdue`] at this moment; too early or too often does no harm.
     StopBy {
         at: Timestamp,
@@ -300,6 +311,16 @@ impl Run {
         self.accepted.parallelism.or(self.ir.parallelism)
     }
 
+    /// The priority of a node: its own, or else the run's.
+    pub fn priority(&self, ix: NodeIx) -> u8 {
+        self.ir.node(ix).priority_in(self.accepted.priority)
+    }
+
+    /// When it is to start, while it waits for that.
+    pub fn starts_at(&self) -> Option<Timestamp> {
+        self.accepted.start_at.filter(|_| self.delayed && self.phase == Phase::Queued)
+    }
+
     /// Whether its queued tokens may be handed out.
     pub fn hands_out(&self) -> bool {
         !self.paused && !matches!(self.phase, Phase::Queued | Phase::Ended(_))
@@ -356,6 +377,7 @@ impl Run {
             return effects;
         }
         effects.extend(self.deadline.map(|at| Effect::Deadline { at }));
+        effects.extend(self.starts_at().map(|at| Effect::StartAt { at }));
         effects.extend(self.stop_by().map(|at| Effect::StopBy { at }));
         for ix in self.ir.indices() {
             let node = self.node(ix);

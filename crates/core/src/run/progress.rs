@@ -1,6 +1,6 @@
-//! What a worker says about a task that it still holds: how far it is, and what has come out so far.
+//! What a worker says about a task that it still holds: how far it is, what has come out so far, what it logs.
 //!
-//! Both are events, for the same two reasons: they survive the loss of the worker and of the store, and who follows the
+//! All are events, for the same two reasons: they survive the loss of the worker and of the store, and who follows the
 //! run sees them in order, none missing and none twice.
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,8 @@ pub enum Progress {
     Checkpoint(Payload),
     /// Output as it comes, such as the tokens of a language model. Only shown: no expression can read it.
     Chunks(Vec<Payload>),
+    /// Lines that the attempt logged. What is beyond the bounds of an attempt is dropped.
+    Logs(LogBatch),
 }
 
 /// What a node has said so far. Boxed in [`NodeRun`], because most nodes say nothing.
@@ -26,6 +28,8 @@ pub struct NodeProgress {
     pub checkpoint: Option<Payload>,
     /// Of the current attempt.
     pub chunks: u32,
+    #[serde(default)]
+    pub logged: Logged,
 }
 
 impl Run {
@@ -49,6 +53,10 @@ impl Run {
                 self.check_chunks(ix, &chunks)?;
                 EventKind::NodeChunks { node, attempt: self.node(ix).attempt, chunks }
             }
+            Progress::Logs(batch) => match self.log_event(ix, batch) {
+                Some(event) => event,
+                None => return Ok(Settled::Applied),
+            },
         };
         self.emit(event, now, out);
         Ok(Settled::Applied)

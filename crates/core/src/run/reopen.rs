@@ -59,7 +59,7 @@ impl Run {
             let node = self.node_mut(ix);
             *node = NodeRun { claim: node.claim, ..NodeRun::default() };
         }
-        self.phase = Phase::Running;
+        (self.phase, self.delayed) = (Phase::Running, false);
         self.attempt += 1;
         (self.closing, self.error, self.ended_at, self.deadline) = (None, None, None, None);
         self.recount_joins(&mut ignored);

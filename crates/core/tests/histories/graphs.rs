@@ -34,7 +34,7 @@ fn draw(seeds: &[[u8; 6]]) -> Vec<Drawn> {
             },
             max_attempts: 1 + u32::from(seed[4] % 3),
             compensated: seed[5].is_multiple_of(3),
-            priority: 1 + seed[5] % 10,
+            priority: (seed[5] % 3 > 0).then_some(1 + seed[5] % 10),
             queue: QUEUES[usize::from(seed[1]) % QUEUES.len()].to_owned(),
             limit: limit(seed[3]),
         })

@@ -21,7 +21,7 @@ proptest! {
         ops in prop::collection::vec(op(), 1..120),
     ) {
         let mut world = World::new(graphs);
-        world.act(&Op::Accept { graph: 0, key: None });
+        world.act(&Op::Accept { graph: 0, key: None, delay: None, priority: None });
         for op in &ops {
             world.act(op);
         }
@@ -36,7 +36,7 @@ proptest! {
         after in prop::collection::vec(op(), 0..30),
     ) {
         let mut world = World::new(graphs);
-        world.act(&Op::Accept { graph: 0, key: None });
+        world.act(&Op::Accept { graph: 0, key: None, delay: None, priority: None });
         for op in &before {
             world.act(op);
         }

@@ -17,7 +17,7 @@ use crate::outcomes::{How, how};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    Accept { graph: u8, key: Option<u8> },
+    Accept { graph: u8, key: Option<u8>, delay: Option<u8>, priority: Option<u8> },
     Claim { max: u8 },
     Settle { which: u8, how: How },
     SettleAgain { which: u8, how: How },
@@ -37,7 +37,12 @@ pub(crate) enum Op {
 
 pub(crate) fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        2 => (any::<u8>(), prop::option::of(0u8..3)).prop_map(|(graph, key)| Op::Accept { graph, key }),
+        2 => (
+            any::<u8>(),
+            prop::option::of(0u8..3),
+            prop::option::weighted(0.3, 0u8..60),
+            prop::option::weighted(0.3, 1u8..=10),
+        ).prop_map(|(graph, key, delay, priority)| Op::Accept { graph, key, delay, priority }),
         8 => (1u8..4).prop_map(|max| Op::Claim { max }),
         10 => (any::<u8>(), how()).prop_map(|(which, how)| Op::Settle { which, how }),
         2 => (any::<u8>(), how()).prop_map(|(which, how)| Op::SettleAgain { which, how }),
@@ -147,7 +152,7 @@ impl World {
     fn perform(&mut self, op: &Op, out: &mut Vec<Event>) {
         let now = self.now;
         match *op {
-            Op::Accept { graph, key } => self.accept(graph, key, out),
+            Op::Accept { graph, key, delay, priority } => self.accept(graph, key, delay, priority, out),
             Op::Claim { max } => {
                 let tasks = self.in_flight.claim(&want(usize::from(max)), now, out);
                 self.held.extend(tasks.iter().map(claim_of));
@@ -182,12 +187,21 @@ impl World {
         }
     }
 
-    fn accept(&mut self, graph: u8, key: Option<u8>, out: &mut Vec<Event>) {
+    fn accept(
+        &mut self,
+        graph: u8,
+        key: Option<u8>,
+        delay: Option<u8>,
+        priority: Option<u8>,
+        out: &mut Vec<Event>,
+    ) {
         let sketch = self.graphs[usize::from(graph) % self.graphs.len()].clone();
         let (id, ir) = (self.fresh_run(), sketch.ir());
         let mut accepted = Accepted::plain("sketch".into(), ir.hash, Payload::null());
         accepted.concurrency =
             key.map(|key| Concurrency { key: format!("key{}", key % 2).into(), limit: 1 + u32::from(key) });
+        accepted.start_at = delay.map(|delay| self.now.plus(Duration::from_secs(delay.into())));
+        accepted.priority = priority;
         self.drawn.insert(id, sketch);
         self.in_flight.accept(NewRun { id, accepted }, self.now, out).expect("a fresh run is accepted");
     }
@@ -220,8 +234,11 @@ impl World {
         let claims = if stale { &self.settled } else { &self.held };
         let Some(claim) = claims.get(usize::from(which) % claims.len().max(1)) else { return };
         let value = Payload::from_value(&which.into());
-        let progress =
-            if checkpoint { Progress::Checkpoint(value) } else { Progress::Chunks(vec![value; 3]) };
+        let progress = match which % 3 {
+            0 => Progress::Logs(LogBatch { lines: value, count: 2, bytes: 20 }),
+            _ if checkpoint => Progress::Checkpoint(value),
+            _ => Progress::Chunks(vec![value; 3]),
+        };
         let answer = self.in_flight.progress(claim, progress, self.now, out).expect("within the bounds");
         assert_eq!(answer == Settled::Applied, !out.is_empty());
         assert!(!stale || out.is_empty(), "a settled claim said something: {out:?}");

@@ -1,11 +1,12 @@
 //! What ended long ago goes, with its payloads. What goes on stays whole.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use switchyard_core::RunId;
-use switchyard_runtime::{EngineError, Retained, Submission, ids};
-use switchyard_store::RetentionPolicy;
+use switchyard_core::{RunId, Timestamp};
+use switchyard_runtime::{EngineError, LogFilter, Retained, Submission, ids};
+use switchyard_store::{ManualClock, RetentionPolicy};
 
 use crate::support::{RunViewExt, TestEngine, program, tester};
 
@@ -106,4 +107,25 @@ async fn an_idempotency_key_is_free_again_when_its_run_is_gone() {
     let second = submit().await;
     assert_ne!(second, first);
     fixture.end(second).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_go_with_their_run() {
+    let clock = ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
+    let fixture = TestEngine::with(|options| {
+        options.clock = Arc::new(clock.clone());
+        options.nodes.allow_commands = true;
+    })
+    .await;
+    let text =
+        "name: loud\nnodes:\n  a: { type: command, command: [sh, -c, 'yes loud | head -n 1500 >&2'] }\n";
+    let run = fixture.run(text, json!(null)).await.run_id;
+    let page = fixture.engine().history().logs(run, 0, &LogFilter::default(), 10_000).await.unwrap();
+    assert_eq!(page.logs.iter().map(|logged| logged.lines.len()).sum::<usize>(), 1_500);
+    assert!(payloads(&fixture) > 0, "lines that are many are payloads");
+    clock.advance(2 * DAY);
+    let gone = fixture.engine().retain(&keep(DAY)).await.unwrap();
+    assert_eq!((gone.runs, payloads(&fixture)), (1, 0));
+    let none = fixture.engine().history().logs(run, 0, &LogFilter::default(), 10).await;
+    assert!(matches!(none, Err(EngineError::UnknownRun(_))));
 }

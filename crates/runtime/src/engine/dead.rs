@@ -195,10 +195,20 @@ impl History {
         };
         if let Some(ix) = ir.find(node) {
             view.queue = Some(ir.node(ix).queue.clone());
-            view.priority = Some(PRIORITIES[band(ir.node(ix).priority)].into());
+            let priority = ir.node(ix).priority_in(self.priority_of(run).await?);
+            view.priority = Some(PRIORITIES[band(priority)].into());
         }
         graphs.insert(record.definition, ir);
         Ok(view)
+    }
+
+    /// The priority that a run was submitted with.
+    async fn priority_of(&self, run: RunId) -> Result<Option<u8>, EngineError> {
+        let first = self.archive.events(run, 0, 1).await?;
+        Ok(match first.first().map(|event| &event.kind) {
+            Some(EventKind::RunAccepted(accepted)) => accepted.priority,
+            _ => None,
+        })
     }
 }
 

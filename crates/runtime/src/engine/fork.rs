@@ -63,6 +63,7 @@ impl Engine {
             trace: self.observe.link(id, None),
             workflow_version: origin.accepted.workflow_version,
             parallelism: origin.accepted.parallelism,
+            priority: origin.accepted.priority,
             concurrency: origin.accepted.concurrency.clone(),
             scheduled_at: origin.accepted.scheduled_at,
             forked_from: Some(ForkOrigin { run: fork.run, node: fork.from }),

@@ -13,6 +13,7 @@ mod follow;
 mod fork;
 mod health;
 mod history;
+mod logs;
 mod mutate;
 mod operation;
 mod patch;
@@ -41,13 +42,15 @@ pub use follow::Follow;
 pub use fork::{Fork, Forked};
 pub use health::NotReady;
 pub use history::History;
+pub use logs::{LogFilter, SentLine};
 pub use patch::PatchRequest;
 pub use recover::Recovered;
 pub use retain::Retained;
 pub use schedules::Pass;
-pub use submit::Submission;
+pub use submit::{Start, Submission};
 pub use workers::WorkerClaim;
 
+pub(crate) use logs::keep_lines;
 pub(crate) use mutate::{mutate, request};
 
 use workers::SeenWorkers;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use switchyard_base::DURATION_MAX;
 use switchyard_core::in_flight::{Acceptance, NewRun};
 use switchyard_core::labels::check_labels;
 use switchyard_core::run::{Accepted, Concurrency, EventKind, Idempotency, Refusal};
@@ -19,6 +20,27 @@ use crate::{Principal, ids};
 #[cfg(test)]
 mod tests;
 
+/// When a run is to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    At(Timestamp),
+    /// Counted from acceptance.
+    After(Duration),
+}
+
+impl Start {
+    /// The moment. One that lies further ahead than a duration may be long is refused.
+    fn moment(self, now: Timestamp) -> Result<Timestamp, EngineError> {
+        match self {
+            Self::At(at) if at.since(now) > DURATION_MAX => Err(EngineError::BadRequest(format!(
+                "a run may start at most ten years from now, and {at} is later"
+            ))),
+            Self::At(at) => Ok(at),
+            Self::After(delay) => Ok(now.plus(delay)),
+        }
+    }
+}
+
 /// A run to start.
 #[derive(Clone, Debug)]
 pub struct Submission {
@@ -31,7 +53,11 @@ pub struct Submission {
     pub idempotency_key: Option<String>,
     /// Instead of the key that the workflow itself gives.
     pub concurrency: Option<Concurrency>,
-    /// Counted from acceptance; instead of the workflow's own.
+    /// When its first nodes may start; at once, if not given.
+    pub start: Option<Start>,
+    /// Of the nodes that have none of their own, 1 (last) to 10 (first).
+    pub priority: Option<u8>,
+    /// Counted from its start; instead of the workflow's own.
     pub deadline: Option<Duration>,
     pub parallelism: Option<u32>,
     /// Beside those of the workflow, over which they win.
@@ -53,6 +79,8 @@ impl Submission {
             workflow_version: None,
             idempotency_key: None,
             concurrency: None,
+            start: None,
+            priority: None,
             deadline: None,
             parallelism: None,
             labels: Labels::new(),
@@ -87,9 +115,11 @@ impl Engine {
     /// While it is unknown whether an earlier try was accepted, the same run is handed in again, so it is there once.
     pub async fn submit(&self, by: &Principal, submission: Submission) -> Result<Acceptance, EngineError> {
         let program = &submission.program;
+        let now = self.clock.now();
+        let start_at = submission.start.map(|start| start.moment(now)).transpose()?;
+        check_priority(submission.priority)?;
         let input = prepare_input(program, submission.input.clone()).await.map_err(EngineError::Invalid)?;
         let payload = self.payloads.keep(&input).await?;
-        let now = self.clock.now();
         let naming = self.naming(&submission, &payload, now);
         if let Some(known) = self.known(&naming).await? {
             return Ok(known);
@@ -101,7 +131,9 @@ impl Engine {
         let accepted = Accepted {
             workflow_version: submission.workflow_version,
             concurrency,
-            deadline: submission.deadline.map(|after| now.plus(after)),
+            start_at,
+            priority: submission.priority,
+            deadline: submission.deadline.map(|after| start_at.unwrap_or(now).max(now).plus(after)),
             parallelism: submission.parallelism,
             idempotency: naming.key.clone(),
             labels,
@@ -199,6 +231,15 @@ impl Engine {
         }
         let key = ids::submission_id(naming.run).map_or_else(|| "?".into(), |id| id.as_str().into());
         Err(Refusal::KeyReused { key, run: naming.run }.into())
+    }
+}
+
+fn check_priority(priority: Option<u8>) -> Result<(), EngineError> {
+    match priority {
+        Some(priority) if !(1..=10).contains(&priority) => {
+            Err(EngineError::BadRequest(format!("the priority of a run is 1 to 10, and not {priority}")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -75,6 +75,8 @@ impl History {
             attempt: run.attempt,
             last_seq: run.seq,
             accepted_at: run.accepted_at,
+            start_at: run.accepted.start_at,
+            priority: run.accepted.priority,
             ended_at: run.ended_at,
             parent: run.accepted.parent.as_ref().map(|parent| parent.run),
             parent_node: run.accepted.parent.as_ref().map(|parent| parent.node.clone()),

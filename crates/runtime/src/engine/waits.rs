@@ -49,16 +49,21 @@ pub(super) fn reasons(run: &Run, workers: Option<&[Worker]>) -> Vec<WaitReason> 
     match run.status() {
         status if status.is_terminal() => return reasons,
         RunStatus::Paused => reasons.push(WaitReason::Resume {}),
-        RunStatus::Queued => {
-            let key = run.accepted.concurrency.as_ref().map(|concurrency| concurrency.key.clone());
-            reasons.push(WaitReason::ConcurrencyKey { key: key.unwrap_or_default() });
-        }
+        RunStatus::Queued => reasons.push(not_started(run)),
         _ => reasons.extend(workers.map(|workers| in_queues(run, workers)).unwrap_or_default()),
     }
     let waiting = run.ir.indices().filter_map(|ix| waits_for(&run.ir.node(ix).id, run.node(ix)));
     reasons.extend(waiting);
     reasons.truncate(REASONS_MAX);
     reasons
+}
+
+fn not_started(run: &Run) -> WaitReason {
+    let key = run.accepted.concurrency.as_ref().map(|concurrency| concurrency.key.clone());
+    match run.starts_at() {
+        Some(at) => WaitReason::Start { at },
+        None => WaitReason::ConcurrencyKey { key: key.unwrap_or_default() },
+    }
 }
 
 /// One reason for each queue that a node of the run lies in; those that no worker serves come first.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use switchyard_core::run::LogLine;
 use tokio_util::sync::CancellationToken;
 
 /// Reports about a claim to its source: the store of this process, or a server.
@@ -17,6 +18,9 @@ pub trait HeldClaim: Send + Sync {
 
     /// Output as it comes, in order. Durable at return.
     async fn chunks(&self, chunks: Vec<Value>) -> Result<(), ClaimError>;
+
+    /// Lines that were logged, in order. Durable at return, or dropped where they are beyond the bounds of an attempt.
+    async fn logs(&self, lines: Vec<LogLine>) -> Result<(), ClaimError>;
 
     /// Says that the work goes on, and hears whether it should.
     async fn heartbeat(&self) -> Result<Beat, ClaimError>;

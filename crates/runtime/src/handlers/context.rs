@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchyard_core::RunId;
+use switchyard_core::run::LogLevel;
 
 use super::Handler;
 use super::chunks::ChunkStream;
 use super::claim::{Beat, Cancellation, ClaimError, HeldClaim};
+use super::logs::LogStream;
 use crate::AttemptError;
 
 /// Which call this is.
@@ -26,6 +28,7 @@ pub struct HandlerContext {
     pub cancellation: Cancellation,
     claim: Arc<dyn HeldClaim>,
     chunks: Arc<ChunkStream>,
+    logs: Arc<LogStream>,
 }
 
 impl fmt::Debug for HandlerContext {
@@ -47,6 +50,8 @@ pub struct HandlerCall {
     pub checkpoint: Option<Value>,
     pub cancellation: Cancellation,
     pub claim: Arc<dyn HeldClaim>,
+    /// Ended by the caller, also where the call is dropped.
+    pub logs: Arc<LogStream>,
 }
 
 impl fmt::Debug for HandlerCall {
@@ -79,6 +84,7 @@ impl HandlerCall {
             cancellation: self.cancellation,
             claim: self.claim,
             chunks,
+            logs: self.logs,
         };
         (context, self.input)
     }
@@ -98,6 +104,12 @@ impl HandlerContext {
     /// Shows a piece of output to followers of the run. It becomes durable soon, in order, not yet at return.
     pub async fn stream(&self, chunk: Value) -> Result<(), ClaimError> {
         self.heard(self.chunks.push(chunk).await)
+    }
+
+    /// Logs a message, each line of it by itself. It becomes durable soon, in order, and at the latest with the result of
+    /// the call; what is beyond the bounds of an attempt is dropped.
+    pub fn log(&self, level: LogLevel, message: &str) {
+        self.logs.push(Some(level), message);
     }
 
     /// Says that the work goes on. Workers say so by themselves as long as the process lives; this is for finding

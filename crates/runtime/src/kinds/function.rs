@@ -24,6 +24,7 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledFunction) -> Result<
         checkpoint,
         cancellation: call.held.cancellation.clone(),
         claim: call.held.claim.clone(),
+        logs: call.held.logs.clone(),
     };
     made.make(&**handler).await
 }

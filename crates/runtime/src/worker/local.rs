@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use serde_json::Value;
 use switchyard_core::Payload;
 use switchyard_core::in_flight::ClaimStatus;
-use switchyard_core::run::{ClaimRef, Progress, Settled};
-use switchyard_store::{HotStore, StoreError};
+use switchyard_core::run::{ClaimRef, LogLine, Progress, Settled};
+use switchyard_store::{Clock, HotStore, StoreError};
 
 use crate::Payloads;
-use crate::handlers::{Beat, Cancellation, ClaimError, HeldClaim};
+use crate::engine::keep_lines;
+use crate::handlers::{Beat, Cancellation, ClaimError, HeldClaim, LogStream};
 use crate::payloads::PayloadError;
 
 /// What a slot gives to the call of a node.
@@ -19,6 +20,15 @@ use crate::payloads::PayloadError;
 pub struct Held {
     pub cancellation: Cancellation,
     pub claim: Arc<dyn HeldClaim>,
+    /// What is logged, by a handler or a program.
+    pub logs: Arc<LogStream>,
+}
+
+impl Held {
+    pub(crate) fn new(cancellation: Cancellation, claim: Arc<dyn HeldClaim>, clock: Arc<dyn Clock>) -> Self {
+        let logs = Arc::new(LogStream::new(claim.clone(), clock));
+        Self { cancellation, claim, logs }
+    }
 }
 
 impl std::fmt::Debug for Held {
@@ -37,15 +47,17 @@ pub(crate) struct LocalClaim {
 #[async_trait]
 impl HeldClaim for LocalClaim {
     async fn checkpoint(&self, value: &Value) -> Result<(), ClaimError> {
-        let value = self.payloads.keep(value).await.map_err(|error| match error {
-            PayloadError::Store(error) => store_error(&error),
-            other => ClaimError::Refused(other.to_string()),
-        })?;
+        let value = self.payloads.keep(value).await.map_err(not_kept)?;
         self.say(Progress::Checkpoint(value)).await
     }
 
     async fn chunks(&self, chunks: Vec<Value>) -> Result<(), ClaimError> {
         self.say(Progress::Chunks(chunks.iter().map(Payload::from_value).collect())).await
+    }
+
+    async fn logs(&self, lines: Vec<LogLine>) -> Result<(), ClaimError> {
+        let logged = keep_lines(&self.payloads, &lines).await.map_err(not_kept)?;
+        self.say(logged).await
     }
 
     async fn heartbeat(&self) -> Result<Beat, ClaimError> {
@@ -65,6 +77,13 @@ impl LocalClaim {
             Ok(Settled::Duplicate | Settled::Stale) => Err(ClaimError::Lost),
             Err(error) => Err(store_error(&error)),
         }
+    }
+}
+
+fn not_kept(error: PayloadError) -> ClaimError {
+    match error {
+        PayloadError::Store(error) => store_error(&error),
+        other => ClaimError::Refused(other.to_string()),
     }
 }
 

@@ -84,6 +84,8 @@ impl Slot {
             },
             () = self.shared.hand_back.cancelled() => Ok(TaskOutcome::HandedBack),
         };
+        // Also what an attempt logged that was stopped or took too long.
+        held.logs.end().await;
         self.holding.put_down();
         let metrics = self.shared.services.observe.metrics();
         let outcome = ended.as_ref().unwrap_or(&TaskOutcome::HandedBack);
@@ -101,7 +103,8 @@ impl Slot {
         let cancellation = self.holding.take_up(claim.clone());
         let Shared { hot, services, want, .. } = &*self.shared;
         let (hot, payloads) = (hot.clone(), services.payloads.clone());
-        Held { cancellation, claim: Arc::new(LocalClaim { hot, payloads, claim, lease: want.lease }) }
+        let claim = Arc::new(LocalClaim { hot, payloads, claim, lease: want.lease });
+        Held::new(cancellation, claim, services.clock.clone())
     }
 
     async fn wait_for_work(&self) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use switchyard_client::{Client, Error};
-use switchyard_core::run::ClaimRef;
+use switchyard_core::run::{ClaimRef, LogLine};
 use switchyard_runtime::ClaimError;
 use switchyard_runtime::handlers::{Beat, HeldClaim};
 
@@ -23,6 +23,10 @@ impl HeldClaim for ClaimThere {
 
     async fn chunks(&self, chunks: Vec<Value>) -> Result<(), ClaimError> {
         self.client.chunks(&self.claim, &chunks).await.map(drop).map_err(claim_error)
+    }
+
+    async fn logs(&self, lines: Vec<LogLine>) -> Result<(), ClaimError> {
+        self.client.log(&self.claim, &lines).await.map(drop).map_err(claim_error)
     }
 
     async fn heartbeat(&self) -> Result<Beat, ClaimError> {

@@ -11,8 +11,9 @@ use switchyard_base::HumanDuration;
 use switchyard_client::{Error, TaskFailure};
 use switchyard_core::NodeError;
 use switchyard_core::run::ClaimRef;
-use switchyard_runtime::handlers::{Beat, Cancellation, HandlerCall, HeldClaim, Stopped};
+use switchyard_runtime::handlers::{Beat, Cancellation, HandlerCall, HeldClaim, LogStream, Stopped};
 use switchyard_runtime::{AttemptError, ClaimError};
+use switchyard_store::SystemClock;
 
 use super::claim::ClaimThere;
 use super::claiming::Claiming;
@@ -32,13 +33,15 @@ pub(super) async fn carry_out(claiming: &Claiming, task: HeldTask) {
     let held =
         Arc::new(ClaimThere { client: claiming.client.clone(), claim: claim.clone(), lease: claiming.lease });
     let cancellation = Cancellation::default();
-    let call = call(claiming, task, &cancellation, held.clone());
+    let logs = Arc::new(LogStream::new(held.clone(), Arc::new(SystemClock)));
+    let call = call(claiming, task, &cancellation, held.clone(), logs.clone());
     let ended = tokio::select! {
         biased;
         ended = cancellation.carry(call, claiming.cancel_grace) => ended,
         lost = keep(&held, claiming.lease, &cancellation) => match lost {},
         () = claiming.hand_back.cancelled() => Stopped::Dropped,
     };
+    logs.end().await;
     let settlement = match ended {
         Stopped::Ended(Ok(output)) | Stopped::WhenAsked(Ok(output)) => Settlement::Succeeded(output),
         // A server that did not take a checkpoint is no failure of the node.
@@ -55,6 +58,7 @@ async fn call(
     task: HeldTask,
     cancellation: &Cancellation,
     claim: Arc<ClaimThere>,
+    logs: Arc<LogStream>,
 ) -> Result<Value, AttemptError> {
     let Some(handler) = claiming.handlers.get(&task.function) else {
         let message = format!("no function `{}` is registered with this worker", task.function);
@@ -69,6 +73,7 @@ async fn call(
         checkpoint: Some(task.checkpoint).filter(|kept| !kept.is_null()),
         cancellation: cancellation.clone(),
         claim,
+        logs,
     };
     let answer = AssertUnwindSafe(made.make(&**handler)).catch_unwind();
     let answer = match limit {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchyard_core::run::EventKind;
+use switchyard_runtime::LogFilter;
 use switchyard_sdk::testing::{TestRun, TestSwitchyard};
-use switchyard_sdk::{Context, HandlerError, NodeState, RunStatus};
+use switchyard_sdk::{Context, HandlerError, LogLevel, NodeState, RunStatus};
 use tokio::sync::Notify;
 
 const COPY: &str = r#"
@@ -158,4 +159,36 @@ async fn a_heartbeat_says_that_the_run_is_being_closed() {
     let seen = run.look().await.unwrap();
     seen.assert_status(RunStatus::Cancelled);
     assert_eq!(run.switchyard().view(run.id()).await.unwrap().nodes.0[0].1.output.get(), "true");
+}
+
+/// Each attempt's lines, as `level message`.
+async fn logged(run: &TestRun) -> Vec<(u32, Vec<String>)> {
+    let history = run.switchyard().engine().history();
+    let page = history.logs(run.id(), 0, &LogFilter::default(), 10_000).await.unwrap();
+    assert!(page.ended && page.next.is_none());
+    let mut seen: Vec<(u32, Vec<String>)> = Vec::new();
+    for logged in page.logs {
+        let lines = logged.lines.iter().map(|line| {
+            let level = line.level.map_or("-", LogLevel::as_str);
+            format!("{level} {}", line.message)
+        });
+        match seen.last_mut() {
+            Some((attempt, known)) if *attempt == logged.attempt => known.extend(lines),
+            _ => seen.push((logged.attempt, lines.collect())),
+        }
+    }
+    seen
+}
+
+#[tokio::test]
+async fn what_a_handler_logs_is_kept_with_its_attempt_also_if_it_fails() {
+    let switchyard = TestSwitchyard::new().handler("copy", |_: (), cx: Context| async move {
+        cx.log("begins");
+        cx.log_at(LogLevel::Warn, "two\nlines");
+        if cx.attempt() == 1 { Err(HandlerError::retryable("busy", "")) } else { Ok(()) }
+    });
+    let run = switchyard.start(COPY, ()).await.unwrap();
+    assert!(run.run_to_end::<()>().await.unwrap().succeeded());
+    let lines: Vec<String> = ["info begins", "warn two", "warn lines"].map(str::to_owned).to_vec();
+    assert_eq!(logged(&run).await, [(1, lines.clone()), (2, lines)]);
 }

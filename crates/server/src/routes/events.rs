@@ -5,7 +5,7 @@ use axum::body::{Body as ResponseBody, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures::stream;
+use futures::{StreamExt, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -89,14 +89,14 @@ async fn events_of(
     Ok(stream_of(Stream { state, run, follow }))
 }
 
-fn last_seen(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let seen = value.to_str().ok().and_then(|text| text.parse().ok());
     seen.map(Some)
         .ok_or_else(|| Problem::bad_request("invalid_query", "`Last-Event-ID` is not a number of an event"))
 }
 
-fn wants_json(headers: &HeaderMap) -> bool {
+pub(super) fn wants_json(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accepted.contains("application/json") && !accepted.contains("text/event-stream")
 }
@@ -126,16 +126,18 @@ struct Stream {
 }
 
 fn stream_of(stream: Stream) -> Response {
-    let chunks = stream::unfold(Some(stream), |stream| async move {
-        let (chunk, rest) = next_chunk(stream?).await;
-        Some((Ok::<_, std::convert::Infallible>(chunk), rest))
-    });
+    sse(stream::unfold(Some(stream), |stream| async move { Some(next_chunk(stream?).await) }))
+}
+
+/// Server-sent events, as these chunks have them.
+pub(super) fn sse(chunks: impl futures::Stream<Item = Bytes> + Send + 'static) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache"),
         // nginx would hold events back until its buffer is full.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
+    let chunks = chunks.map(Ok::<_, std::convert::Infallible>);
     (headers, ResponseBody::from_stream(chunks)).into_response()
 }
 
@@ -149,7 +151,7 @@ async fn next_chunk(mut stream: Stream) -> (Bytes, Option<Stream>) {
     match next {
         Err(_) => (Bytes::from_static(b": nothing new\n\n"), Some(stream)),
         Ok(Ok(events)) => match encode(&events) {
-            Ok(chunk) if stream.is_over(&events).await => (chunk, None),
+            Ok(chunk) if is_over(&stream.state, stream.run, &events).await => (chunk, None),
             Ok(chunk) => (chunk, Some(stream)),
             Err(_) => (Bytes::new(), None),
         },
@@ -160,16 +162,14 @@ async fn next_chunk(mut stream: Stream) -> (Bytes, Option<Stream>) {
     }
 }
 
-impl Stream {
-    /// Whether these are the last events of the run. One that ended and was retried goes on.
-    async fn is_over(&self, events: &[Event]) -> bool {
-        let Some(last) = events.last() else { return true };
-        if !matches!(last.kind, EventKind::RunEnded { .. }) {
-            return false;
-        }
-        let record = self.state.engine.history().run(self.run).await;
-        record.map_or(true, |record| record.last_seq == last.seq)
+/// Whether these are the last events of the run. One that ended and was retried goes on.
+pub(super) async fn is_over(state: &ServerState, run: RunId, events: &[Event]) -> bool {
+    let Some(last) = events.last() else { return true };
+    if !matches!(last.kind, EventKind::RunEnded { .. }) {
+        return false;
     }
+    let record = state.engine.history().run(run).await;
+    record.map_or(true, |record| record.last_seq == last.seq)
 }
 
 fn encode(events: &[Event]) -> Result<Bytes, Problem> {

@@ -7,6 +7,7 @@ mod dead_letters;
 mod events;
 mod health;
 mod keys;
+mod logs;
 mod metrics;
 mod patches;
 mod queues;
@@ -33,6 +34,7 @@ pub(crate) fn api() -> Api {
     control::register(&mut api);
     bulk::register(&mut api);
     events::register(&mut api);
+    logs::register(&mut api);
     socket::register(&mut api);
     patches::register(&mut api);
     approvals::register(&mut api);

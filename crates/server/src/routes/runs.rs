@@ -17,12 +17,12 @@ use switchyard_core::run::{Concurrency, RunStatus};
 use switchyard_core::{Labels, OperationId, RunId, Timestamp, TraceLink};
 use switchyard_lang::{Definition, Program};
 use switchyard_observe::trace::incoming;
-use switchyard_runtime::{EngineError, Principal, Submission, ids};
+use switchyard_runtime::{EngineError, Principal, Start, Submission, ids};
 use switchyard_store::{BadFilter, RunFilter, StoreError};
 
 use crate::ServerState;
 use crate::api::Api;
-use crate::extract::{Body, ChangeId, IdempotencyKey, Lasting, Params, Segments, short};
+use crate::extract::{Body, ChangeId, IdempotencyKey, Lasting, Moment, Params, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 use crate::wire;
@@ -49,7 +49,14 @@ struct SubmitBody {
     idempotency_key: Option<String>,
     /// Instead of the workflow's own.
     concurrency: Option<ConcurrencyBody>,
-    /// The run fails if it has not ended after this time.
+    /// No node starts before this moment. One that has passed starts the run at once; at most ten years ahead.
+    start_at: Option<Moment>,
+    /// Instead: how long to wait before the first node starts.
+    delay: Option<Lasting>,
+    /// Of the nodes that have none of their own and of the runs that they start, 1 (last) to 10 (first).
+    #[schemars(range(min = 1, max = 10))]
+    priority: Option<u8>,
+    /// The run fails if it has not ended so long after its start.
     deadline: Option<Lasting>,
     /// How many nodes of the run may be active at once.
     parallelism: Option<NonZeroU32>,
@@ -230,14 +237,17 @@ async fn submit_run(
         workflow_version,
         idempotency_key: key,
         concurrency: body.concurrency.map(concurrency).transpose()?,
+        start: start(body.start_at, body.delay)?,
+        priority: body.priority,
         deadline: body.deadline.map(|deadline| deadline.0),
         parallelism: body.parallelism.map(NonZeroU32::get),
         labels: labels(body.labels)?,
         trace: trace(&headers),
         ..Submission::new(program, body.input)
     };
-    // Only a concurrency key can make a run wait: all others are known to run without looking.
-    let may_queue = submission.concurrency.is_some() || submission.program.definition.concurrency.is_some();
+    // Without a start or a concurrency key to wait for, a run is known to run without looking.
+    let has_key = submission.concurrency.is_some() || submission.program.definition.concurrency.is_some();
+    let may_queue = has_key || submission.start.is_some();
     Ok(match state.engine.submit(&caller, submission).await.map_err(not_submitted)? {
         Acceptance::New(run) if !may_queue => {
             (StatusCode::ACCEPTED, Json(json!({ "run_id": run, "status": RunStatus::Running })))
@@ -308,6 +318,16 @@ pub(super) fn labels(given: BTreeMap<String, String>) -> Result<Labels, Problem>
     let labels: Labels = given.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
     check_labels(&labels).map_err(|bad| Problem::unprocessable("invalid_labels", bad))?;
     Ok(labels)
+}
+
+fn start(at: Option<Moment>, delay: Option<Lasting>) -> Result<Option<Start>, Problem> {
+    match (at, delay) {
+        (Some(_), Some(_)) => {
+            Err(Problem::unprocessable("invalid_body", "`start_at` and `delay` exclude each other"))
+        }
+        (Some(at), None) => Ok(Some(Start::At(at.0))),
+        (None, delay) => Ok(delay.map(|delay| Start::After(delay.0))),
+    }
 }
 
 fn concurrency(body: ConcurrencyBody) -> Result<Concurrency, Problem> {

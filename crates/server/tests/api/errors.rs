@@ -37,6 +37,22 @@ async fn every_bad_request_has_its_code() {
         (
             "/v1/runs",
             JSON,
+            json!({"workflow": hello(), "start_at": "tomorrow"}).to_string(),
+            422,
+            "invalid_body",
+        ),
+        ("/v1/runs", JSON, json!({"workflow": hello(), "delay": "1"}).to_string(), 422, "invalid_body"),
+        (
+            "/v1/runs",
+            JSON,
+            json!({"workflow": hello(), "delay": "1h", "start_at": "2030-01-01T00:00:00Z"}).to_string(),
+            422,
+            "invalid_body",
+        ),
+        ("/v1/runs", JSON, json!({"workflow": hello(), "priority": 11}).to_string(), 400, "bad_request"),
+        (
+            "/v1/runs",
+            JSON,
             json!({"workflow": hello(), "idempotency_key": ""}).to_string(),
             422,
             "invalid_body",

@@ -125,6 +125,12 @@ impl TestServer {
         Answer::of(self.client.get(self.url(path)).send().await.unwrap()).await
     }
 
+    /// Of what is served as a stream as well: a page of it.
+    pub(crate) async fn get_json(&self, path: &str) -> Answer {
+        let request = self.client.get(self.url(path)).header("accept", "application/json");
+        Answer::of(request.send().await.unwrap()).await
+    }
+
     pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
         Answer::of(self.client.post(self.url(path)).json(&body).send().await.unwrap()).await
     }

@@ -256,3 +256,26 @@ async fn a_bundled_definition_is_accepted_whole() {
     let registered = server.post("/v1/workflows", definition).await.expect(200);
     assert_eq!(registered["definition"], bundled.hash.to_string());
 }
+
+#[tokio::test]
+async fn a_run_can_start_later_and_have_a_priority() {
+    let server = TestServer::start().await;
+    let body = json!({ "workflow": hello(), "delay": "1h", "priority": 9 });
+    let accepted = server.post("/v1/runs", body).await.expect(202);
+    assert_eq!(accepted["status"], "queued");
+    let run = accepted["run_id"].as_str().unwrap();
+    let shown = server.get(&format!("/v1/runs/{run}")).await.expect(200);
+    assert_eq!((&shown["status"], &shown["priority"]), (&json!("queued"), &json!(9)));
+    let start_at = shown["start_at"].as_str().unwrap();
+    assert_eq!(shown["waiting"], json!([{ "for": "start", "at": start_at }]));
+    let events = format!("/v1/runs/{run}/events?limit=1");
+    let first = server.get_json(&events).await.expect(200);
+    assert_eq!(first["events"][0]["start_at"], start_at, "a moment as people read it");
+    let cancel = server.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
+    cancel.expect(200);
+    assert_eq!(server.end(run).await["status"], "cancelled");
+
+    let body = json!({ "workflow": hello(), "start_at": "2020-01-31T09:00:00+01:00" });
+    let past = server.post("/v1/runs", body).await.expect(202);
+    assert_eq!(server.end(past["run_id"].as_str().unwrap()).await["status"], "succeeded");
+}

@@ -307,3 +307,64 @@ async fn chunks_are_seen_by_those_who_follow() {
     let seen = events.split("\n\n").find(|event| event.contains("event: node_chunks")).unwrap();
     assert!(seen.contains(r#""node":"double","attempt":1,"chunks":["Hel",{"json":1}]"#), "{seen}");
 }
+
+#[tokio::test]
+async fn a_worker_logs_and_its_lines_are_read_and_followed() {
+    let server = TestServer::start().await;
+    let run = server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    let task = server.claim_one(json!({})).await;
+    let lines = json!(["plain", { "message": "with more", "level": "warn", "at": "2026-01-31T09:00:00Z" }]);
+    let said = server.post("/v1/tasks/logs", about(&task, json!({ "lines": lines }))).await.expect(200);
+    assert_eq!(said, json!({ "standing": "held" }));
+
+    let path = format!("/v1/runs/{run}/logs");
+    let page = server.get_json(&path).await.expect(200);
+    assert_eq!((&page["next"], &page["ended"]), (&Value::Null, &json!(false)));
+    let logged = &page["logs"][0];
+    assert_eq!((&logged["node"], &logged["attempt"]), (&json!("double"), &json!(1)));
+    assert_eq!(logged["lines"][0]["message"], "plain");
+    let second = json!({ "at": "2026-01-31T09:00:00.000Z", "level": "warn", "message": "with more" });
+    assert_eq!(logged["lines"][1], second);
+    for nothing in ["?node=other", "?attempt=2", &format!("?after={}", logged["seq"])] {
+        let none = server.get_json(&format!("{path}{nothing}")).await.expect(200);
+        assert_eq!(none["logs"], json!([]), "{nothing}");
+    }
+
+    // Followed from the beginning, to the end of the run.
+    let following = server.client.get(server.url(&path)).send().await.unwrap();
+    let more = about(&task, json!({ "lines": ["x".repeat(5_000)] }));
+    server.post("/v1/tasks/logs", more).await.expect(200);
+    server.post("/v1/tasks/complete", about(&task, json!({ "output": 2 }))).await.expect(200);
+    let stream = following.text().await.unwrap();
+    let data: Vec<Value> = stream
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect();
+    assert_eq!(data.len(), 2, "{stream}");
+    assert_eq!(data[0], *logged);
+    let cut = data[1]["lines"][0]["message"].as_str().unwrap();
+    assert!(cut.len() < 4_200 && cut.ends_with('…'), "a long line is cut off");
+    let last = server.end(&run).await["last_seq"].clone();
+    let after = server.client.get(server.url(&path)).header("last-event-id", last.as_u64().unwrap());
+    assert_eq!(after.send().await.unwrap().status(), 204);
+    assert_eq!(server.get_json(&path).await.expect(200)["ended"], true);
+}
+
+#[tokio::test]
+async fn lines_that_make_no_sense_are_refused_and_a_lost_claim_logs_nothing() {
+    let server = TestServer::start().await;
+    let run = server.submit(one_function(json!({})), json!({ "n": 1 })).await;
+    let task = server.claim_one(json!({})).await;
+    for lines in
+        [json!([]), json!([5]), json!([{ "message": "x", "level": "loud" }]), json!(vec!["x"; 1_001])]
+    {
+        let refused = server.post("/v1/tasks/logs", about(&task, json!({ "lines": lines }))).await;
+        refused.problem(422, "invalid_body");
+    }
+    server.post("/v1/tasks/complete", about(&task, json!({ "output": 2 }))).await.expect(200);
+    let late = about(&task, json!({ "lines": ["late"] }));
+    server.post("/v1/tasks/logs", late).await.problem(409, "already_settled");
+    assert_eq!(server.get_json(&format!("/v1/runs/{run}/logs")).await.expect(200)["logs"], json!([]));
+    server.get_json("/v1/runs/run_01h0000000000000000000000g/logs").await.problem(404, "unknown_run");
+}

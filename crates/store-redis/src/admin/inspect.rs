@@ -56,7 +56,7 @@ impl RedisAdmin {
         self.approvals(&context, &mut shown).await?;
         self.moments(run, &state, &dag, &mut shown).await?;
         if let Some(graph) = graph {
-            self.entries(&graph, &dag, &mut shown).await?;
+            self.entries(&graph, &state, &dag, &mut shown).await?;
         }
         self.outbox(run, &mut shown).await?;
         Ok(shown)
@@ -158,14 +158,16 @@ impl RedisAdmin {
     async fn entries(
         &self,
         graph: &Ir,
+        state: &Fields,
         dag: &Fields,
         shown: &mut Vec<InspectedKey>,
     ) -> Result<(), StoreError> {
+        let priority = state.get("priority").and_then(|priority| priority.parse().ok());
         for (node, line) in dag {
             let Some(ix) = graph.find(node) else { continue };
             let words: Vec<&str> = line.split(' ').collect();
             let spec = graph.node(ix);
-            let stream = self.keys.tasks(&spec.queue, band(spec.priority));
+            let stream = self.keys.tasks(&spec.queue, band(spec.priority_in(priority)));
             match (words[0], words.get(ENTRY)) {
                 ("R", Some(&entry)) if entry != "-" => {
                     shown.extend(self.entry(stream, node, entry).await?);

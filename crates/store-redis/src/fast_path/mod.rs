@@ -16,7 +16,7 @@ use switchyard_store::StoreError;
 
 use crate::fast_path::batch::StepRequest;
 use crate::fast_path::route::SLOW;
-use crate::graphs::{Ending, Graph};
+use crate::graphs::{Ending, Graph, GraphOfRun};
 use crate::record::json;
 use crate::scripts;
 use crate::store::RedisStore;
@@ -81,11 +81,12 @@ impl RedisStore {
         }
     }
 
-    fn graph_of_claim(&self, claim: &ClaimRef) -> Option<(Arc<Graph>, NodeIx)> {
-        let definition = self.graphs.of_run(claim.run)?;
+    /// The graph of a claim's run, its node, and the priority that the run was submitted with.
+    fn graph_of_claim(&self, claim: &ClaimRef) -> Option<(Arc<Graph>, NodeIx, Option<u8>)> {
+        let GraphOfRun { definition, priority } = self.graphs.of_run(claim.run)?;
         let graph = self.graphs.cached(definition)?;
         let ix = graph.ir.find(&claim.node)?;
-        Some((graph, ix))
+        Some((graph, ix, priority))
     }
 
     /// One call for all of them. They want tasks of the same types, for the same worker.
@@ -147,24 +148,24 @@ impl RedisStore {
         requests: &[StepRequest],
         call: &mut Cmd,
     ) -> Result<(Vec<usize>, bool), StoreError> {
-        let mut known: HashMap<(Hash, NodeIx, Ending), usize> = HashMap::new();
-        let mut hints: Vec<(Arc<Graph>, NodeIx, Ending)> = Vec::new();
+        let mut known: HashMap<(Hash, NodeIx, Ending, Option<u8>), usize> = HashMap::new();
+        let mut hints: Vec<(Arc<Graph>, NodeIx, Ending, Option<u8>)> = Vec::new();
         let mut numbers = Vec::new();
         for settlement in requests.iter().flat_map(|request| &request.settlements) {
             let found = self.graph_of_claim(&settlement.claim);
-            let (graph, ix) =
+            let (graph, ix, priority) =
                 found.ok_or_else(|| StoreError::unavailable("a graph was forgotten; try again"))?;
             let ending = ending(&settlement.outcome);
-            let number = known.entry((graph.ir.hash, ix, ending)).or_insert_with(|| {
-                hints.push((graph, ix, ending));
+            let number = known.entry((graph.ir.hash, ix, ending, priority)).or_insert_with(|| {
+                hints.push((graph, ix, ending, priority));
                 hints.len()
             });
             numbers.push(*number);
         }
-        let has_last = hints.iter().any(|(graph, ix, _)| graph.ir.node(*ix).dependents.is_empty());
+        let has_last = hints.iter().any(|(graph, ix, ..)| graph.ir.node(*ix).dependents.is_empty());
         call.arg(hints.len());
-        for (graph, ix, ending) in hints {
-            graph.write_hints(ix, ending, call);
+        for (graph, ix, ending, priority) in hints {
+            graph.write_hints(ix, ending, priority, call);
         }
         Ok((numbers, has_last))
     }

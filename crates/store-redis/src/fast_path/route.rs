@@ -56,7 +56,7 @@ impl RedisStore {
 
     /// How many edges it decides, if its graph is known.
     pub(crate) fn edges(&self, settlement: &Settlement) -> Option<usize> {
-        let (graph, ix) = self.graph_of_claim(&settlement.claim)?;
+        let (graph, ix, _) = self.graph_of_claim(&settlement.claim)?;
         Some(graph.ir.node(ix).dependents.len())
     }
 }

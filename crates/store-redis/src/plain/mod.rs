@@ -49,13 +49,13 @@ impl RedisStore {
     /// The node as it will be when it is claimed, and its stream; none if it cannot be.
     fn offer(&self, stored: &Stored, about: &About) -> Option<(Offer, String)> {
         let run = &stored.stored_run.run;
-        let spec = run.ir.node(run.ir.find(&about.node)?);
-        let stream = self.keys.tasks(&spec.queue, band(spec.priority));
+        let ix = run.ir.find(&about.node)?;
+        let stream = self.keys.tasks(&run.ir.node(ix).queue, band(run.priority(ix)));
         let mut in_flight = InFlight::part(self.limits, stored.stored_run.generation);
         in_flight.load(stored.stored_run.clone());
         let by = Taker { worker: &about.worker, lease: None };
         let task = in_flight.claim_node(run.id, &about.node, &by, run.accepted_at, &mut Vec::new())?;
-        Some((Offer { task, seq: run.seq }, stream))
+        Some((Offer { task, priority: run.accepted.priority, seq: run.seq }, stream))
     }
 
     /// Whether a delivery is still that of this node, and not settled or taken back.
@@ -155,7 +155,7 @@ impl PlainWorkers for RedisStore {
         let mut with = vec![self.done_with(signal)];
         if let Some(entry) = &about.delivery {
             let graph = self.graphs.get(offer.task.definition).await?;
-            let stream = &graph.hints_of(offer.task.ix).stream;
+            let stream = graph.hints_of(offer.task.ix).stream(offer.priority);
             with.push(words(["XACK", stream, GROUP, entry]));
             with.push(words(["XDEL", stream, entry]));
         }

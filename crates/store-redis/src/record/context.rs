@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use switchyard_core::error::RunError;
-use switchyard_core::run::{Accepted, EndStatus, Phase, Run};
+use switchyard_core::run::{Accepted, EndStatus, Logged, Phase, Run};
 use switchyard_core::{Payload, Timestamp};
 use switchyard_store::StoreError;
 
@@ -49,6 +49,9 @@ pub(super) fn write(run: &Run) -> Result<Written, StoreError> {
         wait::write(node, id, &mut fields, &mut children)?;
         if let Some(said) = &node.said {
             fields.insert(format!("{id}:chunks"), said.chunks.to_string());
+            if said.logged != Logged::default() {
+                fields.insert(format!("{id}:logged"), json(&said.logged)?);
+            }
             if let Some(checkpoint) = &said.checkpoint {
                 fields.insert(format!("{id}:checkpoint"), json(checkpoint)?);
             }

@@ -124,7 +124,8 @@ pub(super) fn read(reader: &Reader, record: &Record, ir: &Ir) -> Result<Nodes, S
         node.wait = wait::read(reader, record, id)?;
         if let Some(chunks) = reader.json(&record.context, &format!("{id}:chunks"))? {
             let checkpoint = reader.json(&record.context, &format!("{id}:checkpoint"))?;
-            node.said = Some(Box::new(NodeProgress { checkpoint, chunks }));
+            let logged = reader.json(&record.context, &format!("{id}:logged"))?.unwrap_or_default();
+            node.said = Some(Box::new(NodeProgress { checkpoint, chunks, logged }));
         }
         nodes.push(node);
     }

@@ -32,6 +32,8 @@ pub(super) fn write(written: &Written<'_>) -> Result<Fields, StoreError> {
     put("at", run.accepted_at.as_millis().to_string());
     let optional = [
         ("paused", run.paused.then(|| "1".to_owned())),
+        ("delayed", run.delayed.then(|| "1".to_owned())),
+        ("priority", run.accepted.priority.map(|priority| priority.to_string())),
         ("approvals", (run.approvals > 0).then(|| run.approvals.to_string())),
         ("version", (run.version > 1).then(|| run.version.to_string())),
         ("attempt", (run.attempt > 1).then(|| run.attempt.to_string())),
@@ -64,13 +66,19 @@ fn flags(written: &Written<'_>) -> Option<String> {
     let flags = [
         ('c', run.parallelism().is_some()),
         ('k', run.accepted.concurrency.is_some()),
-        ('m', run.paused || run.approvals > 0 || run.attempt > 1 || run.depth() > 0),
+        ('m', has_more(run)),
         ('p', run.accepted.parent.is_some()),
         ('s', run.closing.as_ref().is_some_and(|closing| closing.stop_running)),
         ('t', !written.stored_run.timers.is_empty()),
     ];
     let set: String = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| *flag).collect();
     (!set.is_empty()).then_some(set)
+}
+
+/// Whether it has one of the fields that `includes/runs.lua` reads only of some runs.
+fn has_more(run: &Run) -> bool {
+    let counts = run.approvals > 0 || run.attempt > 1 || run.depth() > 0;
+    run.paused || counts || run.accepted.priority.is_some()
 }
 
 fn phase_name(phase: Phase) -> &'static str {
@@ -109,6 +117,7 @@ pub(super) fn read(
         accepted: Arc::new(accepted),
         accepted_at: Timestamp::from_millis(reader.number(fields, "at")?),
         phase,
+        delayed: fields.contains_key("delayed"),
         paused: fields.contains_key("paused"),
         attempt: reader.number_or(fields, "attempt", 1)?,
         seq: reader.number(fields, "seq")?,
@@ -133,6 +142,7 @@ pub(super) fn read(
 pub(crate) fn timer_name(key: &TimerKey, ir: &Ir) -> String {
     match key {
         TimerKey::Deadline => "deadline".to_owned(),
+        TimerKey::Start => "start".to_owned(),
         TimerKey::Stop => "stop".to_owned(),
         TimerKey::Node { node, claim } => format!("{claim} {}", ir.node(*node).id),
     }
@@ -154,6 +164,7 @@ pub(super) fn read_timers(
 ) -> Result<BTreeSet<(Timestamp, TimerKey)>, StoreError> {
     let named: Vec<(i64, String)> = reader.json(&record.run, "timers")?.unwrap_or_default();
     let key = |name: &str| match name.split_once(' ') {
+        None if name == "start" => Some(TimerKey::Start),
         None if name == "stop" => Some(TimerKey::Stop),
         None => Some(TimerKey::Deadline),
         Some((claim, node)) => Some(TimerKey::Node { node: ir.find(node)?, claim: claim.parse().ok()? }),

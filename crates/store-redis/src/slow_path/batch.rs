@@ -34,7 +34,8 @@ struct Caller {
 impl RedisStore {
     /// Lets the core settle, in order.
     pub(crate) async fn settle_on_slow_path(&self, settlements: Vec<Settlement>) -> Answer {
-        let definition = settlements.first().and_then(|first| self.graphs.of_run(first.claim.run));
+        let definition =
+            settlements.first().and_then(|first| self.graphs.of_run(first.claim.run)).map(|on| on.definition);
         let (answer, mut answered) = oneshot::channel();
         self.settlement_batcher.waiting.lock().push(Caller { definition, settlements, answer });
         let _turn = self.settlement_batcher.turn.lock().await;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use switchyard_core::in_flight::{ChildToCancel, Decided, QueuedToken, StoredRun, TimerKey};
+use switchyard_core::in_flight::{ChildToCancel, Decided, QueuedToken, StoredRun, TimerKey, band};
 use switchyard_core::ir::{Ir, NodeIx};
 use switchyard_core::run::{Event, EventKind, NodeState, Phase, Run, WaitFor, Waiting};
 use switchyard_core::{ApprovalId, Hash, RunId};
@@ -119,6 +119,7 @@ impl Planner<'_> {
         let written = Written { stored_run: after, incarnation: self.incarnation_of(id), entries: &entries };
         let record = Record::write(written)?;
         let hashes = [self.keys.run(id), self.keys.dag(id), self.keys.context(id), self.keys.operations(id)];
+        self.streams_of_priority(before, after);
         if before.is_none() {
             if let Some(passed) = self.loaded.passed.get(&id) {
                 self.commit.on("UNLINK", &hashes[0], hashes[1..].iter().cloned());
@@ -149,6 +150,20 @@ impl Planner<'_> {
         self.children(id, before, after, &record);
         self.moments(id, before.map(|before| &before.stored_run), Some(after));
         Ok(())
+    }
+
+    /// Makes the streams known that a run uses because of its priority. Those of its graph are known.
+    fn streams_of_priority(&mut self, before: Option<&Stored>, after: &StoredRun) {
+        let run = &after.run;
+        let known = before.is_some_and(|before| before.stored_run.run.ir.hash == run.ir.hash);
+        if known || run.accepted.priority.is_none() {
+            return;
+        }
+        let inheriting = run.ir.indices().filter(|ix| run.ir.node(*ix).inherits_priority);
+        let stream = |ix| self.keys.tasks(&run.ir.node(ix).queue, band(run.priority(ix)));
+        let streams: BTreeSet<String> = inheriting.map(stream).collect();
+        let streams: Vec<String> = streams.into_iter().collect();
+        self.commit.on_many("SADD", &self.keys.streams(), &streams);
     }
 
     /// What is different of a hash, or all of it if that is much.
@@ -233,8 +248,7 @@ impl Planner<'_> {
             match held {
                 Some(ix) => drop(kept.insert(ix, entry.clone())),
                 None => {
-                    let band = switchyard_core::in_flight::band(spec.priority);
-                    let stream = self.keys.tasks(&spec.queue, band);
+                    let stream = self.keys.tasks(&spec.queue, band(run.priority(*ix)));
                     self.commit.on("XACK", &stream, [GROUP.to_owned(), entry.clone()]);
                     self.commit.on("XDEL", &stream, [entry.clone()]);
                 }
@@ -297,7 +311,7 @@ impl Planner<'_> {
             let Some(concurrency) = after.or(before).and_then(|run| run.accepted.concurrency.as_ref()) else {
                 continue;
             };
-            let (was, is) = (before.map(queues), after.map(queues));
+            let (was, is) = (before.and_then(waits_in_line), after.and_then(waits_in_line));
             let limit = concurrency.limit.max(1);
             if was == is {
                 continue;
@@ -509,9 +523,9 @@ fn held_by(run: RunId, claim: u32, node: &str) -> String {
     format!("{run} {claim} {node}")
 }
 
-/// Whether it waits for its concurrency key.
-fn queues(run: &Run) -> bool {
-    run.phase == Phase::Queued
+/// Whether it waits for its concurrency key, or has it. `None` before its start, while it does neither.
+fn waits_in_line(run: &Run) -> Option<bool> {
+    run.starts_at().is_none().then_some(run.phase == Phase::Queued)
 }
 
 type Asked<'r> = (&'r ApprovalId, &'r str, Option<i64>, Option<&'r str>);

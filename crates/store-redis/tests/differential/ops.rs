@@ -11,6 +11,9 @@ pub(crate) enum Op {
         key: Option<u8>,
         once: Option<u8>,
         deadline: bool,
+        /// In seconds.
+        delay: Option<u8>,
+        priority: Option<u8>,
     },
     Claim {
         max: u8,
@@ -101,7 +104,9 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     let settle = (prop::collection::vec((any::<u8>(), how()), 1..4), 0u8..3);
     prop_oneof![
         3 => accept.prop_map(|(graph, key, once, deadline)| {
-            Op::Accept { graph, key, once, deadline: deadline % 8 == 0 }
+            let delay = (deadline % 4 == 1).then_some(deadline / 8);
+            let priority = (deadline % 3 == 1).then_some(1 + deadline / 26);
+            Op::Accept { graph, key, once, deadline: deadline % 8 == 0, delay, priority }
         }),
         6 => (1u8..4, any::<u8>()).prop_map(|(max, which)| Op::Claim { max, which }),
         12 => settle.prop_map(|(which, claim)| Op::Settle { which, claim }),

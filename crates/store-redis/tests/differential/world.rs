@@ -182,9 +182,7 @@ impl World {
 
     async fn perform(&mut self, op: &Op, out: &mut Vec<Event>) {
         match op {
-            Op::Accept { graph, key, once, deadline } => {
-                self.accept(*graph, *key, *once, *deadline, out).await;
-            }
+            Op::Accept { .. } => self.accept(op, out).await,
             Op::Claim { max, which } => self.step(Vec::new(), want(*max, *which), out).await,
             Op::Settle { which, claim } => {
                 let settlements = self.settlements(which);
@@ -221,14 +219,8 @@ impl World {
         }
     }
 
-    async fn accept(
-        &mut self,
-        graph: u8,
-        key: Option<u8>,
-        once: Option<u8>,
-        deadline: bool,
-        out: &mut Vec<Event>,
-    ) {
+    async fn accept(&mut self, op: &Op, out: &mut Vec<Event>) {
+        let &Op::Accept { graph, key, once, deadline, delay, priority } = op else { return };
         let sketch = self.graphs[usize::from(graph) % self.graphs.len()].clone();
         let (id, ir) = (self.fresh_run(), sketch.ir());
         let input = Payload::from_value(&serde_json::json!({"n": self.counter}));
@@ -237,6 +229,8 @@ impl World {
                 .map(|key| Concurrency { key: format!("key{}", key % 2).into(), limit: 1 + u32::from(key) }),
             idempotency: once.and_then(|once| self.unused(once)),
             deadline: deadline.then(|| self.now().plus(Duration::from_secs(50))),
+            start_at: delay.map(|delay| self.now().plus(Duration::from_secs(delay.into()))),
+            priority,
             ..Accepted::plain("sketch".into(), ir.hash, input)
         };
         self.drawn.insert(id, sketch);

@@ -22,7 +22,7 @@ pub struct RunRow {
     /// Of its newest event.
     pub last_seq: u64,
     pub status: RunStatus,
-    /// It waits for its concurrency key, also while it is paused.
+    /// It waits for its start or its concurrency key, also while it is paused.
     pub queued: bool,
 }
 
@@ -122,7 +122,9 @@ fn project_kind<'e>(row: &mut RunRow, event: &'e Event, changes: &mut Vec<RowCha
         | E::NodeWoken { .. }
         | E::NodeReleased { .. }
         | E::NodeCheckpointed { .. }
+        | E::RunQueued {}
         | E::NodeChunks { .. }
+        | E::NodeLogged { .. }
         | E::ChildStarted { .. }
         | E::ChildEnded { .. } => {}
     }

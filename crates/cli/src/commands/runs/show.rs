@@ -74,6 +74,7 @@ fn facts(view: &RunView) -> String {
         ("accepted", output::moment(view.accepted_at)),
     ];
     let mut add = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    add("priority", view.priority.map(|priority| priority.to_string()));
     add("ended", view.ended_at.map(output::moment));
     add("attempt", (view.attempt > 1).then(|| view.attempt.to_string()));
     let node = view.parent_node.as_ref().map(|node| format!(" (node {node})")).unwrap_or_default();

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use futures::{StreamExt, future, stream};
 use serde_json::{Value, json};
-use switchyard_core::run::{ClaimRef, Settled};
+use switchyard_core::run::{ClaimRef, LogLine, Settled};
 use switchyard_core::{CasRef, RunId};
 use switchyard_store::plain::{About, Found, Offer, PlainWorkers};
 use switchyard_store::{DeadLetter, HotStore, StoreError};
 
 use super::signal::{Output, Says, Signal};
+use crate::engine::{SentLine, keep_lines};
 use crate::kinds::Services;
+use crate::payloads::PayloadError;
 use crate::worker::{Begun, Prepared, Report, begin, finish};
 
 /// Runs whose signals are settled beside each other.
@@ -189,6 +191,7 @@ impl Mover {
                 self.plain.drop_signal(text).await?;
                 return Ok(Became::Applied);
             }
+            Says::Logged(lines) => return self.log(text, claim, lines).await,
             Says::Failed(error) => Report::Failed(error),
             Says::Completed(output) => Report::Succeeded(self.load(output).await?),
         };
@@ -200,11 +203,28 @@ impl Mover {
         })
     }
 
+    /// Lines are kept before the signal goes: after a crash in between they are there twice.
+    async fn log(&self, text: &str, claim: ClaimRef, lines: Vec<SentLine>) -> Result<Became, Trouble> {
+        let now = self.services.clock.now();
+        let lines: Vec<LogLine> = lines.into_iter().map(|line| line.received(now)).collect();
+        let logged = keep_lines(&self.services.payloads, &lines).await.map_err(|error| match error {
+            PayloadError::Store(error) => error.into(),
+            other => Trouble::Malformed(other.to_string()),
+        })?;
+        match self.hot.progress(&claim, logged).await? {
+            Settled::Applied => {
+                self.plain.drop_signal(text).await?;
+                Ok(Became::Applied)
+            }
+            Settled::Duplicate | Settled::Stale => Ok(Became::Stale),
+        }
+    }
+
     /// A signal about a task that was read and not claimed. None if it is to be looked at again.
     async fn ready(&self, text: &str, signal: &Signal, offer: &Offer) -> Result<Option<Became>, Trouble> {
         let about = &signal.about;
-        if signal.claim.is_some() || signal.says == Says::Heartbeat {
-            // The claim was taken back.
+        // The claim was taken back. Only a claimed task can log.
+        if signal.claim.is_some() || matches!(signal.says, Says::Heartbeat | Says::Logged(_)) {
             return Ok(Some(Became::Stale));
         }
         let outcome = match begin(&self.services, &offer.task).await? {
@@ -214,7 +234,7 @@ impl Mover {
                     Says::Started => return self.hand_over(text, about, offer, &prepared).await,
                     Says::Failed(error) => Report::Failed(error.clone()),
                     Says::Completed(output) => Report::Succeeded(self.load_ref(output).await?),
-                    Says::Heartbeat => return Ok(Some(Became::Stale)),
+                    Says::Heartbeat | Says::Logged(_) => return Ok(Some(Became::Stale)),
                 };
                 finish(&self.services, &offer.task, report).await?
             }

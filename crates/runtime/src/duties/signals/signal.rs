@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::SentLine;
 use serde_json::{Map, Value};
 use switchyard_core::{Hash, NodeError, RunId};
 use switchyard_store::plain::{About, SIGNAL_BYTES_MAX, oversized};
@@ -25,6 +26,8 @@ pub(super) enum Says {
     Started,
     /// It is still at it.
     Heartbeat,
+    /// Lines that it logs.
+    Logged(Vec<SentLine>),
     Completed(Output),
     Failed(NodeError),
 }
@@ -69,9 +72,10 @@ impl Signal {
             }
             Some("started") => Says::Started,
             Some("heartbeat") => Says::Heartbeat,
+            Some("log") => Says::Logged(fields.lines()?),
             Some(other) => {
                 return Err(format!(
-                    "`status` is `{other}`, and may be `completed`, `failed`, `started` or `heartbeat`"
+                    "`status` is `{other}`, and may be `completed`, `failed`, `started`, `heartbeat` or `log`"
                 ));
             }
         };
@@ -114,6 +118,12 @@ impl Fields {
                 "`entry_id` is `{id}`, and has to be that of a stream entry, such as 1700000000000-0"
             )),
         }
+    }
+
+    /// Each is text, or `{"message", "level", "at"}`.
+    fn lines(&self) -> Result<Vec<SentLine>, String> {
+        let lines = self.value("lines").ok_or("`log` needs `lines`, a list")?;
+        serde_json::from_value(lines.clone()).map_err(|error| format!("`lines`: {error}"))
     }
 
     fn output(&self) -> Result<Output, String> {
@@ -208,6 +218,13 @@ mod tests {
         );
         assert_eq!(says(json!({ "status": "started", "entry_id": "1-0" })), Says::Started);
         assert_eq!(says(json!({ "status": "heartbeat", "claim": 1 })), Says::Heartbeat);
+        let Says::Logged(lines) =
+            says(json!({ "status": "log", "lines": ["one", { "message": "two", "level": "warn" }] }))
+        else {
+            panic!("it logs")
+        };
+        assert_eq!(lines[0], SentLine::Text("one".to_owned()));
+        assert_eq!(lines.len(), 2);
         let failed = |code: &str, message: &str, retryable| {
             Says::Failed(NodeError {
                 code: code.into(),
@@ -252,6 +269,8 @@ mod tests {
             wrong(json!({ "result_ref": "cas://x", "output": 1 })),
             "one of `output`, `result_ref` is enough"
         );
+        assert!(wrong(json!({ "status": "log" })).starts_with("`log` needs `lines`"));
+        assert!(wrong(json!({ "status": "log", "lines": [5] })).starts_with("`lines`: a line is text"));
         assert_eq!(wrong(json!({ "error": 5 })), "`error` has to be text or an object, and is a number");
     }
 }

@@ -19,6 +19,7 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use super::Call;
 use super::content::{CONTENT_BYTES_MAX, excerpt, harmless, text_or_base64};
+use crate::handlers::{ByteLines, LogStream};
 use containment::Containment;
 
 /// How the programs of `command` nodes are run.
@@ -53,7 +54,8 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledCommand) -> Result<V
     let program = excerpt(command.as_std().get_program().as_encoded_bytes(), 100);
     let (child, containment) = Containment::start(&call.services.commands, &mut command)
         .map_err(|error| not_started(&program, &command, &error))?;
-    let ended = drive(child, containment, input).await.map_err(|error| broken(&program, &error))?;
+    let ended =
+        drive(child, containment, input, &call.held.logs).await.map_err(|error| broken(&program, &error))?;
     if ended.status.success() {
         Ok(output(ended.stdout))
     } else {
@@ -132,7 +134,12 @@ enum Broken {
 }
 
 /// Feeds the program and listens to it until it ends. Dropping this future kills it, with all that it started.
-async fn drive(mut child: Child, mut containment: Containment, input: Vec<u8>) -> Result<Ended, Broken> {
+async fn drive(
+    mut child: Child,
+    mut containment: Containment,
+    input: Vec<u8>,
+    logs: &LogStream,
+) -> Result<Ended, Broken> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let ended = async {
         let status = child.wait().await.map_err(Broken::Io);
@@ -142,7 +149,7 @@ async fn drive(mut child: Child, mut containment: Containment, input: Vec<u8>) -
         status
     };
     let (status, stdout, stderr_tail, ()) =
-        tokio::try_join!(ended, whole(stdout), tail(stderr), feed(stdin, input))?;
+        tokio::try_join!(ended, whole(stdout), tail(stderr, logs), feed(stdin, input))?;
     Ok(Ended { status, stdout, stderr_tail })
 }
 
@@ -161,13 +168,20 @@ async fn whole(stdout: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Broken
     if bytes.len() > CONTENT_BYTES_MAX { Err(Broken::TooLarge) } else { Ok(bytes) }
 }
 
-async fn tail(stderr: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Broken> {
-    let mut tail = Vec::new();
+/// Logs what the program writes to stderr, and answers the end of it.
+async fn tail(stderr: Option<impl AsyncRead + Unpin>, logs: &LogStream) -> Result<Vec<u8>, Broken> {
+    let (mut tail, mut lines) = (Vec::new(), ByteLines::default());
     let Some(mut stderr) = stderr else { return Ok(tail) };
-    while stderr.read_buf(&mut tail).await.map_err(Broken::Io)? > 0 {
+    loop {
+        let before = tail.len();
+        if stderr.read_buf(&mut tail).await.map_err(Broken::Io)? == 0 {
+            break;
+        }
+        lines.push(&tail[before..], logs);
         let surplus = tail.len().saturating_sub(STDERR_TAIL_BYTES);
         tail.drain(..surplus);
     }
+    lines.finish(logs);
     Ok(tail)
 }
 

@@ -44,7 +44,7 @@ impl Bench {
         let payloads = Payloads::new(Arc::new(data.cas()));
         let claim = ClaimRef { run: run(), node: "n".into(), claim: 1 };
         let claim = Arc::new(LocalClaim { hot, payloads: payloads.clone(), claim, lease: None });
-        let held = Held { cancellation: Cancellation::default(), claim };
+        let held = Held::new(Cancellation::default(), claim, clock.clone());
         let nodes = NodeSettings { allow_commands: true, ..NodeSettings::default() };
         let handlers = Handlers::with_builtins();
         let services = Services::new(nodes, handlers, catalog, archive, payloads, clock).unwrap();

@@ -2,6 +2,7 @@
 //! them; one that goes silent loses them to another.
 
 mod claim;
+mod logs;
 mod progress;
 mod settle;
 
@@ -53,6 +54,7 @@ pub(super) fn register(api: &mut Api) {
     claim::register(api);
     settle::register(api);
     progress::register(api);
+    logs::register(api);
 }
 
 /// What a worker is handed.

@@ -4,8 +4,9 @@ local runs, opened = {}, {}
 -- What most runs do not have. Its flag says who does.
 local function read_more(r)
   if not string.find(r.flags, 'm', 1, true) then return end
-  local f = redis.call('HMGET', r.key, 'paused', 'approvals', 'attempt', 'depth')
+  local f = redis.call('HMGET', r.key, 'paused', 'approvals', 'attempt', 'depth', 'priority')
   r.paused, r.approvals, r.attempt, r.depth = f[1], tonumber(f[2] or 0), f[3] or '1', f[4] or '0'
+  r.priority = f[5] or '-'
 end
 
 local function open_run(id)
@@ -18,7 +19,7 @@ local function open_run(id)
     r = {
       id = id, key = key, dag = dag_key(id), context = context_key(id), seq = tonumber(f[1]), seq_text = f[1],
       gen = f[2], phase = f[3], counter = tonumber(f[4]), definition = f[5], at = f[6], life = f[7],
-      flags = f[8] or '', paused = false, approvals = 0, attempt = '1', depth = '0', since = false, nodes = {},
+      flags = f[8] or '', paused = false, approvals = 0, attempt = '1', depth = '0', priority = '-', since = false, nodes = {},
       changed = {}, outputs = {}, cleared = {}, unlinked = {}, dirty = false,
     }
     if f[8] then read_more(r) end

@@ -108,13 +108,13 @@ end
 local function end_node(r, p, n, kind, value)
   give_up_claim(r, p, n)
   if kind == 'S' then
-    clear(r, p, n, { ':wait', ':checkpoint', ':chunks', ':error' })
+    clear(r, p, n, { ':wait', ':checkpoint', ':chunks', ':logged', ':error' })
     n.more = '0'
     local count = #r.outputs
     r.outputs[count + 1], r.outputs[count + 2] = p.node .. ':output', value
     emit(r, '{"node_succeeded":{"node":' .. p.name .. ',"output":' .. value .. '}}')
   else
-    clear(r, p, n, { ':wait', ':checkpoint', ':chunks' })
+    clear(r, p, n, { ':wait', ':checkpoint', ':chunks', ':logged' })
     emit(r, '{"node_skipped":{"node":' .. p.name .. ',"reason":"' .. value .. '"}}')
   end
   n.state, n.completed, n.ended = kind, since(r), r.seq_text

@@ -33,7 +33,7 @@ local function task_of(r, n, names, needs, at)
   local found, own = context_of(r, n, names), n.more == '1'
   local head = r.id .. ' ' .. names[1] .. ' ' .. n.claim .. ' ' .. n.attempt .. ' ' .. r.definition .. ' ' .. r.attempt
     .. ' ' .. r.at .. ' ' .. n.started .. ' ' .. r.depth .. ' ' .. skip .. ' ' .. n.rounds .. ' ' .. at .. ' '
-    .. (n.limit ~= '' and n.limit or '-')
+    .. (n.limit ~= '' and n.limit or '-') .. ' ' .. r.priority
   local task = { head, found[1], found[2], own and found[3], own and found[4] }
   local next_found = own and 5 or 3
   for i = 2, #names do
