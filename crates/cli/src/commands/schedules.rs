@@ -51,7 +51,8 @@ pub(crate) struct CreateArgs {
     /// A registered workflow
     workflow: String,
 
-    /// When to start: `30 9 * * 1-5` (minute, hour, day, month, weekday), `*/10 * * * * *` (with the second in front), `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly` or `@every 10s`; may be given several times
+    /// When to start: `30 9 * * 1-5` (minute, hour, day, month, weekday), `*/10 * * * * *` (with the second in front),
+    /// `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly` or `@every 10s`; may be given several times
     #[arg(long, value_name = "EXPRESSION", required = true)]
     cron: Vec<String>,
 
