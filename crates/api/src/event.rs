@@ -92,11 +92,11 @@ mod tests {
     #[test]
     fn payloads_are_plain_and_not_looked_into() {
         let output = Payload::from_value(&json!({"json": {"json": 1}, "until": 5}));
-        let seen = flat(EventKind::NodeSucceeded { node: "a".into(), output });
+        let seen = flat(EventKind::NodeSucceeded { node: "a".into(), output, cached: false });
         assert_eq!(seen["output"], json!({"json": {"json": 1}, "until": 5}));
         assert_eq!(seen["node"], "a");
         let single = Payload::from_value(&json!({"json": {"cas": 1}}));
-        let seen = flat(EventKind::NodeSucceeded { node: "a".into(), output: single });
+        let seen = flat(EventKind::NodeSucceeded { node: "a".into(), output: single, cached: false });
         assert_eq!(seen["output"], json!({"json": {"cas": 1}}));
     }
 
@@ -104,7 +104,7 @@ mod tests {
     fn large_payloads_are_references() {
         let hash = Hash::of(b"x");
         let output = Payload::Cas(CasRef { hash, bytes: 5_000 });
-        let seen = flat(EventKind::NodeSucceeded { node: "a".into(), output });
+        let seen = flat(EventKind::NodeSucceeded { node: "a".into(), output, cached: false });
         assert_eq!(seen["output"], json!({"cas": format!("cas://{hash}"), "bytes": 5000}));
     }
 

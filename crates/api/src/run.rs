@@ -111,6 +111,9 @@ pub struct NodeView {
     #[serde(with = "time::rfc3339::option")]
     pub completed_at: Option<Timestamp>,
     pub output: Box<RawValue>,
+    /// The output is that of an earlier execution: the node has a cache, and was not called.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<NodeError>>,
     /// What it waits for, in a few words.

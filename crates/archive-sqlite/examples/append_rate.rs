@@ -125,7 +125,7 @@ fn history(run: RunId) -> Vec<Event> {
             claim: 1,
             worker: "worker-1".into(),
         });
-        kinds.push(EventKind::NodeSucceeded { node, output: output.clone() });
+        kinds.push(EventKind::NodeSucceeded { node, output: output.clone(), cached: false });
     }
     kinds.push(EventKind::RunEnded { status: EndStatus::Succeeded, output, error: None });
     kinds.into_iter().zip(1..).map(|(kind, seq)| event(run, seq, kind)).collect()

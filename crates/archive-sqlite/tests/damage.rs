@@ -324,6 +324,7 @@ async fn a_history_with_a_hole_is_cut_or_left_out() {
     let succeeded = |node: &str, text: &str| EventKind::NodeSucceeded {
         node: node.into(),
         output: Payload::from_value(&json!(text)),
+        cached: false,
     };
     let first = || accepted_as(acceptance());
     let (mut going_on, mut over) = (History::of(run_id(0)), History::of(run_id(1)));

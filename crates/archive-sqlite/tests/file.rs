@@ -149,7 +149,7 @@ async fn an_older_file_learns_which_payloads_it_mentions() {
     let (_dir, path) = somewhere();
     let archive = SqliteArchive::open(&path).unwrap();
     let large = |name: &[u8]| Payload::Cas(CasRef { hash: Hash::of(name), bytes: 70_000 });
-    let succeeded = EventKind::NodeSucceeded { node: "a".into(), output: large(b"output") };
+    let succeeded = EventKind::NodeSucceeded { node: "a".into(), output: large(b"output"), cached: false };
     let input = accepted_as(Accepted { input: large(b"input"), ..acceptance() });
     let mut history = History::of(run_id(0));
     history.put(&archive, [input, succeeded, node_started("b")]).await;

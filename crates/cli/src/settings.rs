@@ -1,11 +1,12 @@
 //! The settings of this process, as commands use them. What there is to set, and from where, is in
 //! `switchyard-settings`.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::ops::Deref;
 
-use switchyard_runtime::Principal;
 use switchyard_runtime::kinds::{Commands, Egress, NodeSettings};
+use switchyard_runtime::{Principal, Secrets};
 use switchyard_settings::{Environment, Given, Loaded, Refused, Sources};
 use switchyard_store::RetentionPolicy;
 
@@ -65,7 +66,17 @@ impl Settings {
             .egress_allow
             .as_ref()
             .map_or_else(Egress::default, |networks| Egress::allowing(networks.0.clone()));
-        NodeSettings { allow_commands: self.allow_commands, commands, egress }
+        NodeSettings { allow_commands: self.allow_commands, commands, egress, secrets: self.secrets() }
+    }
+
+    /// Where the secrets of nodes are. An empty prefix would make every variable one.
+    fn secrets(&self) -> Secrets {
+        let prefix = &self.secrets_env_prefix;
+        let values = match prefix.is_empty() {
+            true => BTreeMap::new(),
+            false => Environment::of_process().with_prefix(prefix),
+        };
+        Secrets { dir: self.secrets_dir.clone(), values }
     }
 
     /// Whether a bar can be drawn: nothing else may write to the terminal meanwhile.

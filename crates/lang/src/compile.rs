@@ -13,7 +13,7 @@ use switchyard_core::retry::RetryPolicy;
 use crate::bundle::{self, Loader};
 use crate::decode;
 use crate::expr::vars;
-use crate::input::InputSchema;
+use crate::input::{self, InputSchema};
 use crate::limits;
 use crate::problem::{At, Problems};
 use crate::program::{CompiledKind, CompiledNode, CompiledTransform, Program};
@@ -26,13 +26,17 @@ mod names;
 mod output;
 mod policy;
 mod reads;
+mod shapes;
 
-use reads::{Mentions, Reader, Reading};
+use reads::{Mentions, Read, Reader};
 
 impl Program {
     /// Compiles YAML or JSON text. `name` is what the diagnostics call it, usually its path.
     pub fn compile_text(name: &str, bytes: &[u8]) -> Result<Self, Diagnostics> {
-        compile_source(name, bytes, |_| Ok(()))
+        compile_source(name, bytes, |definition| {
+            input::adopt(definition);
+            Ok(())
+        })
     }
 
     /// Compiles text whose child workflows may be in other files, read with `loader`.
@@ -42,27 +46,38 @@ impl Program {
         base_dir: &Path,
         loader: &Loader<'_>,
     ) -> Result<Self, Diagnostics> {
-        compile_source(name, bytes, |definition| bundle::bundle(definition, base_dir, loader))
+        compile_source(name, bytes, |definition| {
+            bundle::bundle(definition, base_dir, loader)?;
+            input::adopt(definition);
+            Ok(())
+        })
     }
 
     /// Compiles JSON that is already parsed.
     pub fn compile_value(value: &Value) -> Result<Self, Diagnostics> {
-        Self::compile(decode::decode_value(value)?)
+        let tree = Tree::from_value(value.clone())?;
+        compile_tree(&tree, None, |definition| {
+            input::adopt(definition);
+            Ok(())
+        })
     }
 
-    /// Compiles a definition that is already decoded, such as a patched one.
+    /// Compiles a definition that is already decoded, such as a patched one, under the rules that it was accepted with.
     pub fn compile(definition: Definition) -> Result<Self, Diagnostics> {
         let mut problems = Problems::default();
-        let program = compile(definition, &At::Root, 0, &mut problems);
+        let program = compile(definition, &At::Root, Reading::Stored, 0, &mut problems);
         decode::finish(program, problems, None)
     }
 
     /// Compiles a stored [`Program::canonical`]: the same program with the same hash.
     pub fn from_canonical(text: &str) -> Result<Self, Diagnostics> {
         match serde_json::from_str::<Value>(text) {
-            Ok(value) => Self::compile_value(&value),
+            Ok(value) => Self::compile(decode::decode_value(&value)?),
             // Not JSON as we write it: the text parser says where.
-            Err(_) => Self::compile_text("stored definition", text.as_bytes()),
+            Err(_) => {
+                let (tree, _) = Tree::parse("stored definition", text.as_bytes())?;
+                Self::compile(decode::decode_value(&tree.into_value())?)
+            }
         }
     }
 }
@@ -73,35 +88,62 @@ fn compile_source(
     complete: impl FnOnce(&mut Definition) -> Result<(), Diagnostics>,
 ) -> Result<Program, Diagnostics> {
     let (tree, text) = Tree::parse(name, bytes)?;
-    let source = Some((&tree, text.as_str()));
+    compile_tree(&tree, Some((&tree, text.as_str())), complete).map_err(|diagnostics| {
+        match diagnostics.file {
+            None => diagnostics.in_file(name),
+            Some(_) => diagnostics,
+        }
+    })
+}
+
+/// Decodes and compiles. What cannot be decoded does not hide what is wrong elsewhere: the rest is compiled as well.
+fn compile_tree(
+    tree: &Tree,
+    source: Option<(&Tree, &str)>,
+    complete: impl FnOnce(&mut Definition) -> Result<(), Diagnostics>,
+) -> Result<Program, Diagnostics> {
     let mut problems = Problems::default();
-    let decoded = decode::definition(&tree, &At::Root, &mut problems);
-    let in_file = |diagnostics: Diagnostics| match diagnostics.file {
-        None => diagnostics.in_file(name),
-        Some(_) => diagnostics,
-    };
-    let mut definition = decode::finish(decoded, problems, source).map_err(in_file)?;
-    complete(&mut definition).map_err(in_file)?;
-    let mut problems = Problems::default();
-    let program = compile(definition, &At::Root, 0, &mut problems);
-    decode::finish(program, problems, source).map_err(in_file)
+    let decoded = decode::definition(tree, &At::Root, &mut problems);
+    let Some(mut definition) = decoded else { return decode::finish(None, problems, source) };
+    let reading = if problems.count() > 0 { Reading::Partial } else { Reading::New };
+    if let Err(diagnostics) = complete(&mut definition) {
+        problems.finish(source)?;
+        return Err(diagnostics);
+    }
+    let program = compile(definition, &At::Root, reading, 0, &mut problems);
+    decode::finish(program, problems, source)
+}
+
+/// How a definition is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// Accepted before: only what cannot be executed is refused, so that what is stored stays readable.
+    Stored,
+    New,
+    /// New, and parts of it could not be decoded: what depends on all of the graph is not asked.
+    Partial,
+}
+
+impl Reading {
+    fn is_new(self) -> bool {
+        self != Self::Stored
+    }
 }
 
 /// `None` if there was a problem with it.
-fn compile(definition: Definition, at: &At<'_>, depth: usize, problems: &mut Problems) -> Option<Program> {
+fn compile(
+    definition: Definition,
+    at: &At<'_>,
+    reading: Reading,
+    depth: usize,
+    problems: &mut Problems,
+) -> Option<Program> {
     let before = problems.count();
     if !within_limits(&definition, at, depth, problems) {
         return None;
     }
     names::check_workflow_name(&definition.name, &at.key("name"), problems);
-    let output = output::effective(&definition);
-    let mut building =
-        Building { definition: &definition, output, depth, problems, mentions: Mentions::default() };
-    let nodes = building.nodes(at);
-    let mentions = std::mem::take(&mut building.mentions);
-    let ir = building.ir(at, &mentions.readings)?;
-    let input =
-        definition.input.as_ref().and_then(|input| InputSchema::compile(input, &at.key("input"), problems));
+    let input = InputSchema::compile(&definition, &at.key("input"), problems);
     let concurrency = definition.concurrency.as_ref().map(|spec| {
         let at = at.key("concurrency");
         (kinds::text_template(&spec.key, vars::SUBMISSION, &at.key("key"), problems), spec.limit)
@@ -111,6 +153,13 @@ fn compile(definition: Definition, at: &At<'_>, depth: usize, problems: &mut Pro
         (key.as_str().into(), kinds::text_template(value, vars::SUBMISSION, &at.key(key), problems))
     });
     let labels = labels.collect();
+    let output = output::effective(&definition);
+    let (mentions, secrets) = (Mentions::default(), Vec::new());
+    let mut building =
+        Building { definition: &definition, output, reading, depth, problems, mentions, secrets };
+    let nodes = building.nodes(at);
+    let mentions = std::mem::take(&mut building.mentions);
+    let ir = building.ir(at, &mentions.readings)?;
     if problems.count() > before {
         return None;
     }
@@ -153,9 +202,12 @@ fn within_limits(definition: &Definition, at: &At<'_>, depth: usize, problems: &
 struct Building<'a> {
     definition: &'a Definition,
     output: Option<Value>,
+    reading: Reading,
     depth: usize,
     problems: &'a mut Problems,
     mentions: Mentions,
+    /// Of the node that is being compiled.
+    secrets: Vec<String>,
 }
 
 impl Building<'_> {
@@ -187,10 +239,11 @@ impl Building<'_> {
             input: None,
             timeout: None,
             cache: None,
+            secrets: Vec::new(),
         }
     }
 
-    fn ir(&mut self, at: &At<'_>, readings: &[Reading]) -> Option<Ir> {
+    fn ir(&mut self, at: &At<'_>, reads: &[Read]) -> Option<Ir> {
         let definition = self.definition;
         let mut ir = Ir {
             hash: Hash::of(b""),
@@ -210,9 +263,13 @@ impl Building<'_> {
             push(&mut ir, step_node(id, node, retry));
         }
         graph::connect(&mut ir, definition, &at.key("nodes"), self.problems)?;
-        let order = graph::topological_order(&ir, &at.key("nodes"), self.problems)?;
+        let order = graph::topological_order(&ir, &at.key("nodes"), self.problems);
         self.push_hidden(&mut ir, at);
-        reads::resolve(&mut ir, readings, &order, self.problems);
+        let questions = reads::resolve(&mut ir, reads, self.problems);
+        let order = order?;
+        if self.reading != Reading::Partial {
+            reads::check(&ir, questions, &order, self.problems);
+        }
         graph::fingerprint(&mut ir, definition);
         Some(ir)
     }

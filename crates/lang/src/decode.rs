@@ -11,7 +11,7 @@ use crate::problem::{At, Problems};
 use crate::source::{Data, Tree};
 use crate::spec::{
     BackoffSpec, CacheSpec, CommonSpec, CompensateCommon, CompensateSpec, ConcurrencySpec, Definition,
-    JoinSpec, NodeSpec, OnErrorSpec, RetrySpec,
+    InputDraft, JoinSpec, KindSpec, NodeSpec, OnErrorSpec, RetrySpec, TransformSpec,
 };
 
 mod fields;
@@ -64,31 +64,40 @@ pub(crate) fn definition(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> O
     let mut fields = Fields::open(tree, at, problems)?;
     let name = fields.required("name", string);
     let nodes = fields.required("nodes", nodes);
+    let has_nodes = nodes.is_some();
     let definition = Definition {
         description: fields.optional("description", string),
         input: fields.template("input"),
+        input_draft: fields.optional("input_draft", choice(&[("2020-12", InputDraft::Draft202012)])),
         output: fields.template("output"),
         deadline: fields.optional("deadline", duration),
         parallelism: fields.optional("parallelism", positive),
         concurrency: fields.optional("concurrency", concurrency),
         labels: fields.optional("labels", labels).unwrap_or_default(),
         inherit_labels: fields.optional("inherit_labels", boolean).unwrap_or_default(),
-        name: name.unwrap_or_default(),
+        name: name.unwrap_or_else(|| UNREADABLE.to_owned()),
         nodes: nodes.unwrap_or_default(),
     };
     fields.close();
-    Some(definition)
+    has_nodes.then_some(definition)
 }
 
 fn nodes(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<IndexMap<String, NodeSpec>> {
     let entries = map(tree, at, problems)?;
     let mut nodes = IndexMap::with_capacity(entries.len());
     for (key, tree) in entries {
-        if let Some(node) = node(tree, &at.key(&key.text), problems) {
-            nodes.insert(key.text.clone(), node);
-        }
+        let node = node(tree, &at.key(&key.text), problems);
+        nodes.insert(key.text.clone(), node.unwrap_or_else(unreadable_node));
     }
     Some(nodes)
+}
+
+/// Stands for a name or a URL with a problem, so that the rest of the definition can be looked at.
+const UNREADABLE: &str = "unreadable";
+
+/// Stands for a node with a problem: other nodes may need it.
+fn unreadable_node() -> NodeSpec {
+    NodeSpec { kind: KindSpec::Transform(TransformSpec { value: None }), common: CommonSpec::default() }
 }
 
 fn concurrency(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<ConcurrencySpec> {
@@ -150,7 +159,11 @@ fn node(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<NodeSpec> {
         // Which fields the node may have is not known.
         None => fields.leave(),
     }
-    Some(NodeSpec { kind: kind?, common })
+    Some(match kind {
+        Some(kind) => NodeSpec { kind, common },
+        // Its place in the graph is known. What its input may mention depends on the kind.
+        None => NodeSpec { common: CommonSpec { input: None, ..common }, ..unreadable_node() },
+    })
 }
 
 /// One need may be written without a list.

@@ -38,6 +38,8 @@ mod scope;
 mod walk;
 
 pub use budget::{Budget, Exceeded};
+pub(crate) use pattern::places as pattern_places;
+pub(crate) use scope::fields as scope_fields;
 pub use scope::{NodeView, Scope};
 
 /// The variables an expression may use in one place.
@@ -49,6 +51,8 @@ pub mod vars {
 
     /// In most fields of a node, and in the workflow's `output`.
     pub const NODE: Vars = &["input", "nodes", "run"];
+    /// In the `request` of an `http` node and the `env` of a `command` node: what is made of it is not stored.
+    pub const CALL: Vars = &["input", "nodes", "run", "secrets"];
     /// In the `input` of a `map`, once an item.
     pub const MAP_INPUT: Vars = &["input", "nodes", "run", "item", "index"];
     /// In the `input` of a `loop`, once an iteration.
@@ -85,6 +89,10 @@ pub struct Refs {
     pub nodes: Vec<String>,
     /// Whether it may read `run.scheduled_at`: a worker looks that up only for programs that do.
     pub schedule: bool,
+    /// The names in its `secrets.<name>`.
+    pub secrets: Vec<String>,
+    /// What it certainly looks up, key by key: `["run", "id"]`. Not what `has()` or `.?` ask for.
+    pub paths: Vec<Vec<String>>,
 }
 
 /// An expression that cannot be compiled.

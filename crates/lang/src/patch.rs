@@ -7,6 +7,7 @@ use serde_json::Value;
 use switchyard_base::{Diagnostic, Diagnostics, PatchOp, suggest};
 
 use crate::decode;
+use crate::input;
 use crate::spec::{Definition, NodeSpec};
 
 mod diff;
@@ -57,7 +58,8 @@ fn apply_one(definition: &mut Definition, op: &PatchOp) -> Result<(), Refusal> {
                     hint: Some("use `update_node` to change it".to_owned()),
                 });
             }
-            let node = decode::decode_node(node).map_err(Refusal::BadNode)?;
+            let mut node = decode::decode_node(node).map_err(Refusal::BadNode)?;
+            input::adopt_node(&mut node);
             definition.nodes.insert(id.clone(), node);
         }
         PatchOp::RemoveNode { id } => {
@@ -130,7 +132,12 @@ fn merge(node: &NodeSpec, changes: &Value) -> Result<NodeSpec, Refusal> {
             merged.insert(field.clone(), value.clone());
         }
     }
-    decode::decode_node(&Value::Object(merged)).map_err(Refusal::BadNode)
+    let mut node = decode::decode_node(&Value::Object(merged)).map_err(Refusal::BadNode)?;
+    // A child that is written anew is under today's rules; one that stays keeps those that it was accepted with.
+    if ["nodes", "definition", "compensate"].iter().any(|child| changes.contains_key(*child)) {
+        input::adopt_node(&mut node);
+    }
+    Ok(node)
 }
 
 #[cfg(test)]

@@ -135,6 +135,8 @@ impl Problems {
         let unlisted = self.unlisted;
         let mut list: Vec<_> = self.list.into_iter().map(|problem| problem.place(source)).collect();
         list.sort_by_key(|diagnostic| diagnostic.position.map(|position| position.offset));
+        // One mistake can be met twice on the way from the text to the graph.
+        list.dedup_by(|a, b| (&a.path, &a.message) == (&b.path, &b.message));
         if unlisted > 0 {
             list.push(Diagnostic::plain(format!("and {unlisted} more")));
         }

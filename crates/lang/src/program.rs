@@ -42,6 +42,8 @@ pub struct CompiledNode {
     /// As the author wrote it: how long to wait, for nodes that wait. The limit of an attempt is in the IR.
     pub timeout: Option<Duration>,
     pub cache: Option<CompiledCache>,
+    /// The names in its `secrets.<name>`.
+    pub secrets: Vec<String>,
 }
 
 #[derive(Debug)]

@@ -25,10 +25,12 @@ pub struct Definition {
     /// A sentence for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What a run's input must look like: a JSON Schema of which `type`, `required`, `properties`, `items`, `enum`
-    /// and `default` are enforced and other keywords are kept for documentation.
+    /// What a run's input must look like: a JSON Schema, draft 2020-12. Defaults of properties are filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
+    /// The draft of `input`. Filled in when the workflow is accepted; there is no need to write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_draft: Option<InputDraft>,
     /// The nodes by id. An id is a letter or `_`, then letters, digits, `_` and `-`, at most 64 in all.
     pub nodes: IndexMap<String, NodeSpec>,
     /// A template for the run's output. Without it the output is that of the last nodes.
@@ -50,6 +52,13 @@ pub struct Definition {
     /// Runs that a run of this workflow starts have its labels, too.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inherit_labels: bool,
+}
+
+/// The rules of an input schema. A stored definition without them has those of before there was a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub enum InputDraft {
+    #[serde(rename = "2020-12")]
+    Draft202012,
 }
 
 /// A key and a cap for the runs that share it.

@@ -210,28 +210,34 @@ impl Compiler<'_> {
     }
 
     fn text(&mut self, text: &str, at: &At<'_>) -> Form {
-        match split(text).and_then(|parts| self.pieces(&parts, at)) {
-            Ok(form) => form,
-            Err(BadExpr { message, hint }) => {
-                self.problems.add(at, message, hint);
+        match split(text) {
+            Ok(parts) => self.pieces(&parts, at),
+            Err(error) => {
+                self.problem(at, error);
                 Form::Constant(Value::Null)
             }
         }
     }
 
-    fn pieces(&mut self, parts: &[Part<'_>], at: &At<'_>) -> Result<Form, BadExpr> {
+    fn problem(&mut self, at: &At<'_>, BadExpr { message, hint }: BadExpr) {
+        self.problems.add(at, message, hint);
+    }
+
+    fn pieces(&mut self, parts: &[Part<'_>], at: &At<'_>) -> Form {
         let mut pieces = Vec::with_capacity(parts.len());
         for part in parts {
-            pieces.push(match part {
-                Part::Text(text) => Piece::Text((*text).to_owned()),
-                Part::Expr(source) => {
-                    let expr = Expr::compile(source, self.allowed)?;
-                    (self.found)(at, expr.refs());
-                    Piece::Expr(expr)
-                }
-            });
+            match part {
+                Part::Text(text) => pieces.push(Piece::Text((*text).to_owned())),
+                Part::Expr(source) => match Expr::compile(source, self.allowed) {
+                    Ok(expr) => {
+                        (self.found)(at, expr.refs());
+                        pieces.push(Piece::Expr(expr));
+                    }
+                    Err(error) => self.problem(at, error),
+                },
+            }
         }
-        Ok(match pieces.as_slice() {
+        match pieces.as_slice() {
             [Piece::Expr(expr)] => Form::Expr(expr.clone()),
             // The line break at the end of a block scalar is not something the author put around the expression.
             [Piece::Expr(expr), Piece::Text(rest)] if rest == "\n" => Form::Expr(expr.clone()),
@@ -239,7 +245,7 @@ impl Compiler<'_> {
                 Form::Constant(Value::String(joined(pieces)))
             }
             _ => Form::Text(pieces),
-        })
+        }
     }
 }
 
@@ -323,6 +329,58 @@ fn expression_end(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// How other languages write an expression in a text.
+const BRACES: [(&str, &str); 2] = [("{{", "}}"), ("${", "}")];
+
+/// How far apart braces may be.
+const LOOKALIKE_BYTES_MAX: usize = 200;
+
+/// Refuses `{{ input.x }}` and `${ input.x }`: plain text here, an expression in other languages.
+pub(crate) fn refuse_lookalikes(value: &Value, allowed: Vars, at: &At<'_>, problems: &mut Problems) {
+    match value {
+        Value::String(text) => {
+            if let Some(shown) = lookalike(text, allowed) {
+                let message = format!("`{shown}` is plain text, not an expression");
+                let hint = format!("write `${{{{ … }}}}`, or `${{{{ '{shown}' }}}}` for that text");
+                problems.add(at, message, Some(hint));
+            }
+        }
+        Value::Array(list) => {
+            for (index, value) in list.iter().enumerate() {
+                refuse_lookalikes(value, allowed, &at.index(index), problems);
+            }
+        }
+        Value::Object(map) => {
+            for (key, value) in map {
+                refuse_lookalikes(value, allowed, &at.key(key), problems);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The first of a text: braces around a variable that there is here, and one of its fields.
+fn lookalike<'t>(text: &'t str, allowed: Vars) -> Option<&'t str> {
+    let plain = |parts: Vec<Part<'t>>| {
+        parts.into_iter().find_map(|part| match part {
+            Part::Text(text) => BRACES.iter().find_map(|(open, close)| braced(text, open, close, allowed)),
+            Part::Expr(_) => None,
+        })
+    };
+    plain(split(text).ok()?)
+}
+
+fn braced<'t>(text: &'t str, open: &str, close: &str, allowed: Vars) -> Option<&'t str> {
+    text.match_indices(open).find_map(|(start, _)| {
+        let inside = &text[start + open.len()..];
+        let word = inside.trim_start();
+        let name = allowed.iter().find(|name| word.starts_with(**name))?;
+        let is_path = word[name.len()..].starts_with(['.', '[']);
+        let end = inside.find(close).filter(|end| is_path && *end <= LOOKALIKE_BYTES_MAX)?;
+        Some(&text[start..start + open.len() + end + close.len()])
+    })
 }
 
 /// Compiles a condition, which may be written with or without `${{ }}`.

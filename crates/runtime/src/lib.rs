@@ -23,6 +23,7 @@ pub mod keys;
 pub mod kinds;
 pub mod payloads;
 mod principal;
+mod secrets;
 pub mod worker;
 
 pub use attempt::AttemptError;
@@ -36,5 +37,6 @@ pub use host::{Host, HostOptions};
 pub use keys::{ApiKeys, NewApiKey};
 pub use payloads::Payloads;
 pub use principal::Principal;
+pub use secrets::{Revealed, Secrets};
 pub use switchyard_api::{NodeView, PatchReport, PatchView, RunView};
 pub use worker::{Busy, WorkerPool, WorkerSettings};

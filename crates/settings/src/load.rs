@@ -110,7 +110,8 @@ pub fn load(sources: &Sources) -> Result<Loaded, Refused> {
         (text.and_then(|text| setting.check(text).ok()), origin)
     };
     let values = SETTINGS.iter().zip(chosen).map(shown).collect();
-    Ok(Loaded { settings, file, warnings: unknown_names(&sources.environment), values })
+    let warnings = unknown_names(&sources.environment, &settings.secrets_env_prefix);
+    Ok(Loaded { settings, file, warnings, values })
 }
 
 fn choose(
@@ -167,10 +168,13 @@ fn read_file(path: &Path) -> Result<Said, Refused> {
 }
 
 /// Names with our prefix that mean nothing: most likely slips.
-fn unknown_names(environment: &Environment) -> Vec<Warning> {
+fn unknown_names(environment: &Environment, secrets: &str) -> Vec<Warning> {
     let known: Vec<&str> =
         SETTINGS.iter().map(|setting| setting.env).chain(OTHERS.iter().map(|(name, _)| *name)).collect();
-    let unknown = environment.names().filter(|name| name.starts_with(PREFIX) && !known.contains(name));
+    let is_secret = |name: &str| !secrets.is_empty() && name.starts_with(secrets);
+    let unknown = environment
+        .names()
+        .filter(|name| name.starts_with(PREFIX) && !known.contains(name) && !is_secret(name));
     unknown
         .map(|name| Warning {
             message: format!("the environment sets {name}, which means nothing"),

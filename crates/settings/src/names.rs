@@ -14,6 +14,7 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     (CONFIG_ENV, "the settings file (`--config FILE` wins)"),
     ("NO_COLOR", "not empty: no colours on the terminal"),
     ("USER", "who acts, in histories (or `LOGNAME`)"),
+    ("SWITCHYARD_SECRET_…", "the secrets of nodes (`secrets.env_prefix`)"),
     ("SWITCHYARD_RUN_ID", "set for the program of a `command` node: its run"),
     ("SWITCHYARD_NODE", "set for the program of a `command` node: its node"),
     ("SWITCHYARD_ATTEMPT", "set for the program of a `command` node: which attempt it is"),

@@ -22,6 +22,15 @@ impl Environment {
         (value != Some("")).then_some(value)
     }
 
+    /// The variables whose names begin with `prefix`, by the rest of the name. Empty values are left out.
+    pub fn with_prefix(&self, prefix: &str) -> BTreeMap<String, String> {
+        let named = self.0.iter().filter_map(|(name, value)| {
+            let rest = name.strip_prefix(prefix).filter(|rest| !rest.is_empty())?;
+            Some((rest.to_owned(), value.clone().filter(|value| !value.is_empty())?))
+        });
+        named.collect()
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }

@@ -305,6 +305,22 @@ settings! {
         env: "SWITCHYARD_ENVOY_QUIT_URL"
     };
 
+    /// The folder with the secrets of nodes: a file for each, named like the secret, with its value as text. Files are read
+    /// at every call, so a secret can be rotated without a restart. A file comes before a variable with
+    /// [`secrets.env_prefix`](#secretsenv_prefix).
+    secrets_dir: Option<PathBuf> = {
+        key: "secrets.dir",
+        env: "SWITCHYARD_SECRETS_DIR"
+    };
+
+    /// Variables of this process's environment that are secrets of nodes: what follows the prefix is the name, so
+    /// `secrets.CRM_TOKEN` in a workflow is `SWITCHYARD_SECRET_CRM_TOKEN`. They are read when the process starts.
+    secrets_env_prefix: String = {
+        key: "secrets.env_prefix",
+        env: "SWITCHYARD_SECRETS_ENV_PREFIX",
+        default: Some("SWITCHYARD_SECRET_")
+    };
+
     /// How long an attempt of a `function` node may take that has no `timeout` of its own. Beyond that it has failed with
     /// code `timeout`, whichever worker holds it; heartbeats do not extend it.
     ///

@@ -45,6 +45,9 @@ fn about_node(node: &str, event: &Event, begun: Option<Timestamp>) -> Option<(Ma
         "node_started" if begun.is_some_and(|begun| begun != event.at) => return None,
         "node_started" if attempt == 1 => (Mark::Start, format!("{node} started")),
         "node_started" => (Mark::Start, format!("{node} started, attempt {attempt}")),
+        "node_succeeded" if *event.field("cached") == true => {
+            (Mark::Good, format!("{node} succeeded, from the cache"))
+        }
         "node_succeeded" => (Mark::Good, format!("{node} succeeded{since}")),
         "node_failed" => (Mark::Bad, format!("{node} failed: {}", error(event))),
         "node_retrying" => (Mark::Bad, retrying(node, attempt, event)),

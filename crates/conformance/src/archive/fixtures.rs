@@ -112,7 +112,11 @@ pub fn node_started(node: &str) -> EventKind {
 }
 
 pub fn node_succeeded(node: &str) -> EventKind {
-    EventKind::NodeSucceeded { node: node.into(), output: Payload::from_value(&json!({"status": 200})) }
+    EventKind::NodeSucceeded {
+        node: node.into(),
+        output: Payload::from_value(&json!({"status": 200})),
+        cached: false,
+    }
 }
 
 pub fn node_failed(node: &str) -> EventKind {

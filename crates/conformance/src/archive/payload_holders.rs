@@ -33,7 +33,8 @@ async fn payloads_of_runs_are_held<B: Backend>(backend: &B) {
     let location = backend.location().await;
     let archive = backend.open(&location).await;
     let with_input = |name: &str| accepted_as(Accepted { input: large(name), ..acceptance() });
-    let succeeded = |name: &str| EventKind::NodeSucceeded { node: "n".into(), output: large(name) };
+    let succeeded =
+        |name: &str| EventKind::NodeSucceeded { node: "n".into(), output: large(name), cached: false };
     let end =
         |name: &str| EventKind::RunEnded { status: EndStatus::Succeeded, output: large(name), error: None };
     History::of(run_id(0)).put(&*archive, [with_input("a"), succeeded("b"), end("c")]).await;

@@ -54,7 +54,7 @@ impl Run {
             Decision::Approved => {
                 let output = serde_json::json!({"decision": "approved", "by": *by, "comment": *comment});
                 let output = Payload::from_value(&output);
-                self.emit(EventKind::NodeSucceeded { node, output }, now, out);
+                self.emit(EventKind::NodeSucceeded { node, output, cached: false }, now, out);
             }
             Decision::Rejected => {
                 let because = if comment.is_empty() { String::new() } else { format!(": {comment}") };

@@ -80,6 +80,9 @@ pub enum EventKind {
     NodeSucceeded {
         node: Arc<str>,
         output: Payload,
+        /// The output is a remembered one: the node was not called.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cached: bool,
     },
     NodeFailed {
         node: Arc<str>,

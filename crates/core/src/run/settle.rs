@@ -28,6 +28,8 @@ pub struct Settlement {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     Succeeded(Payload),
+    /// The output of an earlier execution is reused.
+    Cached(Payload),
     /// The retry policy decides whether this was the last attempt.
     Failed(NodeError),
     Skipped(SkipReason),
@@ -41,7 +43,7 @@ pub enum Outcome {
 impl Outcome {
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Succeeded(_) => "succeeded",
+            Self::Succeeded(_) | Self::Cached(_) => "succeeded",
             Self::Failed(_) => "failed",
             Self::Skipped(_) => "skipped",
             Self::Waiting(_) => "waiting",
@@ -89,7 +91,12 @@ impl Run {
         let node = self.id_of(ix);
         let closing = self.closing.is_some() && self.phase == Phase::Closing;
         match outcome {
-            Outcome::Succeeded(output) => self.emit(EventKind::NodeSucceeded { node, output }, now, out),
+            Outcome::Succeeded(output) => {
+                self.emit(EventKind::NodeSucceeded { node, output, cached: false }, now, out);
+            }
+            Outcome::Cached(output) => {
+                self.emit(EventKind::NodeSucceeded { node, output, cached: true }, now, out);
+            }
             Outcome::Skipped(reason) => self.emit(EventKind::NodeSkipped { node, reason }, now, out),
             Outcome::Failed(error) => self.fail_or_retry(ix, error, now, out),
             Outcome::Waiting(_) | Outcome::HandedBack | Outcome::Cancelled if closing => {

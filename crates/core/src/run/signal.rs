@@ -41,7 +41,7 @@ impl Run {
     pub(super) fn deliver_signal(&mut self, ix: NodeIx, now: Timestamp, out: &mut Changes) {
         if let Some(at) = self.find_signal(ix) {
             let output = self.signals[at].1.clone();
-            self.emit(EventKind::NodeSucceeded { node: self.id_of(ix), output }, now, out);
+            self.emit(EventKind::NodeSucceeded { node: self.id_of(ix), output, cached: false }, now, out);
         }
     }
 

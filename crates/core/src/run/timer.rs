@@ -46,7 +46,11 @@ impl Run {
     }
 
     fn succeed_with_null(&mut self, ix: NodeIx, now: Timestamp, out: &mut Changes) {
-        self.emit(EventKind::NodeSucceeded { node: self.id_of(ix), output: Payload::null() }, now, out);
+        self.emit(
+            EventKind::NodeSucceeded { node: self.id_of(ix), output: Payload::null(), cached: false },
+            now,
+            out,
+        );
     }
 
     fn time_out_approval(

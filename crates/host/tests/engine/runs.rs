@@ -1,13 +1,14 @@
 //! Start, show, list, cancel, pause, resume, retry, fork, replay; idempotency, concurrency, deadlines.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use switchyard_core::NodeError;
 use switchyard_core::in_flight::Acceptance;
 use switchyard_core::run::{Concurrency, EventKind, NodeState, Refusal, RunStatus};
+use switchyard_core::{NodeError, RunId};
 use switchyard_runtime::{EngineError, Fork, Handlers, Principal, Submission, ids};
 use switchyard_store::RunFilter;
 
@@ -257,6 +258,53 @@ async fn runs_are_listed_newest_first_in_pages() {
     assert!(rest.next.is_none());
 }
 
+/// Which runs each attempt at the node `n` has started.
+async fn started_per_attempt(fixture: &TestEngine, run: RunId) -> Vec<Vec<RunId>> {
+    let mut attempts: Vec<Vec<RunId>> = Vec::new();
+    let mut last = 0;
+    for event in fixture.engine().history().events(run, 0, None).await.unwrap() {
+        match event.kind {
+            EventKind::NodeStarted { node, attempt, .. } if &*node == "n" && attempt > last => {
+                last = attempt;
+                attempts.push(Vec::new());
+            }
+            EventKind::ChildStarted { run, .. } => attempts.last_mut().unwrap().push(run),
+            _ => {}
+        }
+    }
+    attempts
+}
+
+#[tokio::test]
+async fn nodes_with_runs_of_their_own_are_retried_with_new_runs() {
+    let fixture = TestEngine::working().await;
+    let step = "{ type: function, function: fail, input: { until_attempt: '${{ input.go ? 1 : 2 }}' } }";
+    let retry = "retry: { max_attempts: 3, initial: 10ms }, input: { go: '${{ run.attempt == 3 }}' }";
+    for (kind, runs) in [
+        ("type: workflow", [1, 1, 1]),
+        ("type: map, items: [1, 2], on_item_error: fail, concurrency: 1", [1, 1, 2]),
+        ("type: loop, until: iteration == 2", [1, 1, 2]),
+    ] {
+        let text = format!("name: t\nnodes:\n  n: {{ {kind}, {retry}, nodes: {{ s: {step} }} }}\n");
+        let view = fixture.run(&text, json!({})).await;
+        assert_eq!(
+            (view.status(), view.attempts("n")),
+            (RunStatus::Succeeded, 3),
+            "{kind}: {:?}",
+            view.error
+        );
+        let attempts = started_per_attempt(&fixture, view.run_id).await;
+        assert_eq!(attempts.iter().map(Vec::len).collect::<Vec<_>>(), runs, "{kind}");
+        let all: HashSet<RunId> = attempts.iter().flatten().copied().collect();
+        assert_eq!(all.len(), runs.iter().sum::<usize>(), "no run is used twice: {kind}");
+    }
+    let final_code = format!(
+        "name: t\nnodes:\n  n: {{ type: workflow, retry: {{ max_attempts: 3, initial: 10ms, non_retryable: [workflow_failed] }}, input: {{ go: false }}, nodes: {{ s: {step} }} }}\n"
+    );
+    let view = fixture.run(&final_code, json!({})).await;
+    assert_eq!((view.error_code().as_str(), view.attempts("n")), ("workflow_failed", 1));
+}
+
 #[tokio::test]
 async fn results_are_remembered_while_their_cache_lasts() {
     let calls = Arc::new(AtomicU32::new(0));
@@ -268,8 +316,13 @@ async fn results_are_remembered_while_their_cache_lasts() {
     });
     let text = "name: t\nnodes:\n  a: { type: function, function: count, input: '${{ input.x }}', cache: { ttl: 1h } }\n";
     let fixture = TestEngine::with_handlers(handlers.clone()).await;
-    assert_eq!(fixture.run(text, json!({"x": 1})).await.output(), json!([1, 1]));
-    assert_eq!(fixture.run(text, json!({"x": 1, "other": 2})).await.output(), json!([1, 1]), "remembered");
+    let first = fixture.run(text, json!({"x": 1})).await;
+    assert_eq!((first.output(), first.is_cached("a")), (json!([1, 1]), false));
+    let second = fixture.run(text, json!({"x": 1, "other": 2})).await;
+    assert_eq!((second.output(), second.is_cached("a")), (json!([1, 1]), true), "remembered");
+    let events = fixture.engine().history().events(second.run_id, 0, None).await.unwrap();
+    let marked = |kind: &EventKind| matches!(kind, EventKind::NodeSucceeded { cached: true, .. });
+    assert_eq!(events.iter().filter(|event| marked(&event.kind)).count(), 1, "the event says so too");
     assert_eq!(fixture.run(text, json!({"x": 2})).await.output(), json!([2, 2]), "another input");
     let transform =
         "name: t\nnodes:\n  a: { type: transform, value: '${{ input.x }}', cache: { ttl: 1h } }\n";

@@ -127,6 +127,7 @@ pub(crate) trait RunViewExt {
     fn node(&self, id: &str) -> NodeState;
     fn node_output(&self, id: &str) -> Value;
     fn attempts(&self, id: &str) -> u32;
+    fn is_cached(&self, id: &str) -> bool;
 }
 
 fn node<'a>(view: &'a RunView, id: &str) -> &'a switchyard_runtime::NodeView {
@@ -153,6 +154,10 @@ impl RunViewExt for RunView {
 
     fn node_output(&self, id: &str) -> Value {
         serde_json::from_str(node(self, id).output.get()).unwrap()
+    }
+
+    fn is_cached(&self, id: &str) -> bool {
+        node(self, id).cached
     }
 
     fn attempts(&self, id: &str) -> u32 {

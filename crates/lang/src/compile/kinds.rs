@@ -18,7 +18,7 @@ use crate::spec::{BodySpec, Definition, FunctionSpec, HttpSpec, KindSpec, NodeSp
 use crate::template::{self, Template};
 
 use super::reads::Reader;
-use super::{Building, names};
+use super::{Building, names, shapes};
 
 /// A template that is written as a string, outside of any node.
 pub(super) fn text_template(text: &str, allowed: Vars, at: &At<'_>, problems: &mut Problems) -> Template {
@@ -53,7 +53,8 @@ impl Building<'_> {
             Some(when) => Some(when?),
             None => None,
         };
-        Some(CompiledNode { kind: kind?, when, input, timeout, cache })
+        let secrets = self.take_secrets();
+        Some(CompiledNode { kind: kind?, when, input, timeout, cache, secrets })
     }
 
     pub(super) fn compensation(
@@ -70,9 +71,10 @@ impl Building<'_> {
             .input
             .as_ref()
             .map(|input| self.template(reader, input, input_vars(&spec.kind), &at.key("input")));
-        let kind = self.kind(reader, id, &spec.kind, at)?;
+        let kind = self.kind(reader, id, &spec.kind, at);
         let timeout = spec.common.timeout.map(|timeout| timeout.0);
-        Some(CompiledNode { kind, when: None, input, timeout, cache: None })
+        let secrets = self.take_secrets();
+        Some(CompiledNode { kind: kind?, when: None, input, timeout, cache: None, secrets })
     }
 
     fn kind(&mut self, reader: Reader, id: &str, kind: &KindSpec, at: &At<'_>) -> Option<CompiledKind> {
@@ -85,7 +87,7 @@ impl Building<'_> {
                 }
                 CompiledKind::Command(CompiledCommand {
                     command: self.texts(reader, &spec.command, &at.key("command")),
-                    env: self.templates(reader, &spec.env, &at.key("env")),
+                    env: self.call_templates(reader, &spec.env, &at.key("env")),
                     cwd: spec.cwd.as_ref().map(|cwd| self.text(reader, cwd, &at.key("cwd"))),
                 })
             }
@@ -130,7 +132,8 @@ impl Building<'_> {
     fn http(&mut self, reader: Reader, spec: &HttpSpec, at: &At<'_>) -> CompiledHttp {
         let at = &at.key("request");
         let request = &spec.request;
-        let url = self.text(reader, &request.url, &at.key("url"));
+        let url = Value::String(request.url.clone());
+        let url = self.template(reader, &url, vars::CALL, &at.key("url"));
         if let Some(Value::String(text)) = url.as_constant()
             && !(text.starts_with("http://") || text.starts_with("https://"))
         {
@@ -140,9 +143,9 @@ impl Building<'_> {
         CompiledHttp {
             method: request.method,
             url,
-            headers: self.templates(reader, &request.headers, &at.key("headers")),
-            query: self.templates(reader, &request.query, &at.key("query")),
-            body: request.body.as_ref().map(|body| self.template(reader, body, vars::NODE, &at.key("body"))),
+            headers: self.call_templates(reader, &request.headers, &at.key("headers")),
+            query: self.call_templates(reader, &request.query, &at.key("query")),
+            body: request.body.as_ref().map(|body| self.template(reader, body, vars::CALL, &at.key("body"))),
             expect_status: spec.expect_status.clone(),
         }
     }
@@ -194,10 +197,11 @@ impl Building<'_> {
         }
         let child = match (&spec.definition, &spec.nodes) {
             (Some(definition), _) => {
-                super::compile((**definition).clone(), &at.key("definition"), self.depth + 1, self.problems)
+                let at = at.key("definition");
+                super::compile((**definition).clone(), &at, self.reading, self.depth + 1, self.problems)
             }
             (None, Some(nodes)) => {
-                super::compile(self.child(id, nodes, spec), at, self.depth + 1, self.problems)
+                super::compile(self.child(id, nodes, spec), at, self.reading, self.depth + 1, self.problems)
             }
             (None, None) => None,
         };
@@ -209,6 +213,7 @@ impl Building<'_> {
             name: names::child_name(&self.definition.name, id),
             description: None,
             input: None,
+            input_draft: None,
             nodes: nodes.clone(),
             output: spec.output.clone(),
             deadline: None,
@@ -222,7 +227,7 @@ impl Building<'_> {
     fn condition(&mut self, reader: Reader, text: &str, allowed: Vars, at: &At<'_>) -> Option<Expr> {
         match template::condition(text, allowed) {
             Ok(expr) => {
-                self.mentions.record(reader, at, expr.refs());
+                self.record(reader, at, expr.refs());
                 Some(expr)
             }
             Err(error) => {
@@ -233,10 +238,37 @@ impl Building<'_> {
     }
 
     pub(super) fn template(&mut self, reader: Reader, value: &Value, allowed: Vars, at: &At<'_>) -> Template {
-        let mentions = &mut self.mentions;
-        Template::compile_at(value, allowed, at, self.problems, &mut |at, refs| {
-            mentions.record(reader, at, refs)
-        })
+        let mut found = Vec::new();
+        let template = Template::compile_at(value, allowed, at, self.problems, &mut |at, refs| {
+            found.push((at.steps(), refs.clone()));
+        });
+        for (steps, refs) in found {
+            self.record(reader, &At::Remembered(&steps), &refs);
+        }
+        if self.reading.is_new() {
+            template::refuse_lookalikes(value, allowed, at, self.problems);
+        }
+        template
+    }
+
+    fn take_secrets(&mut self) -> Vec<String> {
+        let mut secrets = std::mem::take(&mut self.secrets);
+        secrets.sort();
+        secrets.dedup();
+        secrets
+    }
+
+    fn record(&mut self, reader: Reader, at: &At<'_>, refs: &Refs) {
+        self.mentions.record(reader, at, refs);
+        for name in &refs.secrets {
+            names::check_secret(name, at, self.problems);
+            self.secrets.push(name.clone());
+        }
+        if self.reading.is_new() {
+            for path in &refs.paths {
+                shapes::check(path, self.definition, at, self.problems);
+            }
+        }
     }
 
     fn text(&mut self, reader: Reader, text: &str, at: &At<'_>) -> Template {
@@ -247,14 +279,15 @@ impl Building<'_> {
         texts.iter().enumerate().map(|(index, text)| self.text(reader, text, &at.index(index))).collect()
     }
 
-    fn templates(
+    /// Templates whose values leave with a call, and so may have secrets.
+    fn call_templates(
         &mut self,
         reader: Reader,
         map: &IndexMap<String, Value>,
         at: &At<'_>,
     ) -> Vec<(String, Template)> {
         map.iter()
-            .map(|(key, value)| (key.clone(), self.template(reader, value, vars::NODE, &at.key(key))))
+            .map(|(key, value)| (key.clone(), self.template(reader, value, vars::CALL, &at.key(key))))
             .collect()
     }
 }

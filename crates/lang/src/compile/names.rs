@@ -28,6 +28,18 @@ pub(super) fn check_workflow_name(name: &str, at: &At<'_>, problems: &mut Proble
     }
 }
 
+/// A secret can be the name of a file, so it must not lead out of its folder.
+pub(super) fn check_secret(name: &str, at: &At<'_>, problems: &mut Problems) {
+    let good = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+    let is_good = (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(good);
+    if !is_good || name.starts_with('.') {
+        let shown: String = name.chars().take(80).collect();
+        let hint =
+            "it is made of letters, digits, `_`, `-` and `.`, at most 128, and does not begin with `.`";
+        problems.add(at, format!("`{shown}` is not the name of a secret"), Some(hint.to_owned()));
+    }
+}
+
 fn is_name(name: &str) -> bool {
     let good = |b: u8| b.is_ascii_alphanumeric() || b"_-./".contains(&b);
     !name.is_empty() && name.bytes().all(good)

@@ -22,7 +22,7 @@ pub(super) enum Reader {
 
 /// One `nodes.<target>` in an expression.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct Read {
     pub(super) reader: Reader,
     pub(super) target: String,
     pub(super) at: Vec<Step>,
@@ -31,7 +31,7 @@ pub(super) struct Reading {
 /// What the expressions of a workflow mention.
 #[derive(Debug, Default)]
 pub(super) struct Mentions {
-    pub(super) readings: Vec<Reading>,
+    pub(super) readings: Vec<Read>,
     /// Whether one of them may read `run.scheduled_at`.
     pub(super) schedule: bool,
 }
@@ -40,41 +40,41 @@ impl Mentions {
     pub(super) fn record(&mut self, reader: Reader, at: &At<'_>, refs: &Refs) {
         self.schedule |= refs.schedule;
         for target in &refs.nodes {
-            self.readings.push(Reading { reader, target: target.clone(), at: at.steps() });
+            self.readings.push(Read { reader, target: target.clone(), at: at.steps() });
         }
     }
 }
 
-/// A reading that must be an ancestor: (`reader`, `target`).
-struct Question<'a> {
+/// A read whose target must be an ancestor of its reader.
+pub(super) struct Question<'a> {
     reader: NodeIx,
     target: NodeIx,
-    reading: &'a Reading,
+    read: &'a Read,
 }
 
-/// Fills in [`Node::reads`](switchyard_core::ir::Node::reads).
-pub(super) fn resolve(ir: &mut Ir, readings: &[Reading], order: &[NodeIx], problems: &mut Problems) {
+/// Fills in [`Node::reads`](switchyard_core::ir::Node::reads), and gives what is to be checked of the graph.
+pub(super) fn resolve<'r>(ir: &mut Ir, reads: &'r [Read], problems: &mut Problems) -> Vec<Question<'r>> {
     let mut questions = Vec::new();
-    for reading in readings {
-        let target = match ir.find(&reading.target) {
+    for read in reads {
+        let target = match ir.find(&read.target) {
             Some(target) if ir.node(target).role == Role::Step => target,
             _ => {
-                problems.with_steps(&reading.at, |at, problems| {
-                    graph::unknown_node(ir, &reading.target, at, problems);
+                problems.with_steps(&read.at, |at, problems| {
+                    graph::unknown_node(ir, &read.target, at, problems);
                 });
                 continue;
             }
         };
-        let (vertex, reader) = match reading.reader {
+        let (vertex, reader) = match read.reader {
             Reader::Step(index) => (Some(index), Some(NodeIx(index as u32))),
             Reader::Compensation(index) => (Some(index), ir.nodes[index].compensation),
             Reader::Output => (None, ir.output),
         };
-        let own = matches!(reading.reader, Reader::Compensation(index) if index == target.index());
+        let own = matches!(read.reader, Reader::Compensation(index) if index == target.index());
         if let Some(vertex) = vertex
             && !own
         {
-            questions.push(Question { reader: NodeIx(vertex as u32), target, reading });
+            questions.push(Question { reader: NodeIx(vertex as u32), target, read });
         }
         if let Some(reader) = reader {
             ir.nodes[reader.index()].reads.push(target);
@@ -84,10 +84,11 @@ pub(super) fn resolve(ir: &mut Ir, readings: &[Reading], order: &[NodeIx], probl
         node.reads.sort_unstable();
         node.reads.dedup();
     }
-    check(ir, questions, order, problems);
+    questions
 }
 
-fn check(ir: &Ir, mut questions: Vec<Question<'_>>, order: &[NodeIx], problems: &mut Problems) {
+/// Refuses reads of nodes that need not have ended.
+pub(super) fn check(ir: &Ir, mut questions: Vec<Question<'_>>, order: &[NodeIx], problems: &mut Problems) {
     let mut place = vec![0u32; ir.nodes.len()];
     for (at, ix) in order.iter().enumerate() {
         place[ix.index()] = at as u32;
@@ -168,5 +169,5 @@ fn refuse(ir: &Ir, question: &Question<'_>, problems: &mut Problems) {
     } else {
         format!("add `{target}` to the `needs` of `{reader}`")
     };
-    problems.with_steps(&question.reading.at, |at: &At<'_>, problems| problems.add(at, message, Some(hint)));
+    problems.with_steps(&question.read.at, |at: &At<'_>, problems| problems.add(at, message, Some(hint)));
 }

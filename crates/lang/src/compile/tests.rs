@@ -235,6 +235,44 @@ fn every_kind_compiles() {
 }
 
 #[test]
+fn secrets_stand_in_calls_alone() {
+    let program = program(
+        r#"
+name: t
+nodes:
+  h:
+    type: http
+    request: { url: "https://x/${{ secrets.PATH }}", headers: { A: "${{ 'b ' + secrets['my-key'] }}" }, body: ["${{ secrets.A }}"] }
+    compensate: { type: http, request: { url: "https://x", query: { t: "${{ secrets.B }}" } } }
+  c: { type: command, command: [ls], env: { T: "${{ secrets.A }}" } }
+"#,
+    );
+    assert_eq!(program.find("h").unwrap().secrets, ["A", "PATH", "my-key"]);
+    assert_eq!(program.find("h/compensate").unwrap().secrets, ["B"]);
+    assert_eq!(program.find("c").unwrap().secrets, ["A"]);
+    let alone = "secrets can be used in `request` of an `http` node and `env` of a `command` node alone";
+    for (node, expected) in [
+        ("{type: transform, value: '${{ secrets.A }}'}", alone),
+        ("{type: command, command: [echo, '${{ secrets.A }}']}", alone),
+        ("{type: function, function: f, input: '${{ [secrets.A] }}'}", alone),
+        ("{type: http, request: {url: 'https://x'}, when: secrets.A == ''}", alone),
+        ("{type: http, request: {url: 'https://x'}, cache: {ttl: 1h, key: '${{ secrets.A }}'}}", alone),
+        (
+            "{type: http, request: {url: '${{ secrets }}'}}",
+            "`secrets` must be followed by the name of a secret",
+        ),
+        (
+            "{type: http, request: {url: '${{ secrets[input.x] }}'}}",
+            "`secrets` must be followed by the name of a secret",
+        ),
+        ("{type: http, request: {url: '${{ secrets[\"../a\"] }}'}}", "`../a` is not the name of a secret"),
+    ] {
+        let found = error(&format!("name: t\nnodes: {{a: {node}}}"));
+        assert!(found.contains(expected), "{node}: {found}");
+    }
+}
+
+#[test]
 fn sleeps_say_when_they_end() {
     let wake = |field: &str, input: Value| {
         let program = program(&format!("name: t\nnodes: {{s: {{type: sleep, {field}}}}}"));
@@ -344,7 +382,7 @@ fn many_mistakes_are_counted() {
         found.starts_with("t.yaml:3:26: unknown field `nedes`\n  hint: did you mean `needs`?"),
         "{found}"
     );
-    assert!(found.ends_with("and 19900 more"), "{found}");
+    assert!(found.ends_with("and 39900 more"), "{found}");
     let text = chain(20_000, |_| None).replace("needs: [", "needs: [x");
     assert!(error(&text).contains("unknown node `x"));
 }

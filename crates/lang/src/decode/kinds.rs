@@ -39,15 +39,26 @@ pub(super) fn kind(fields: &mut Fields<'_>) -> Option<KindSpec> {
 /// A better hint than the nearest word for fields that people put in the wrong place.
 pub(super) fn hint_for(kind: &KindSpec, field: &str) -> Option<String> {
     match kind {
-        KindSpec::Http(_) if ["url", "method", "headers", "query", "body"].contains(&field) => {
+        KindSpec::Http(_) if REQUEST_FIELDS.contains(&field) => {
             Some(format!("write it as `request: {{ {field}: … }}`"))
         }
         _ => None,
     }
 }
 
+/// Fields of `request` that people put beside it.
+const REQUEST_FIELDS: [&str; 5] = ["url", "method", "headers", "query", "body"];
+
 fn http(fields: &mut Fields<'_>) -> Option<HttpSpec> {
-    let request = fields.required("request", request);
+    let misplaced = REQUEST_FIELDS.into_iter().find(|field| fields.has(field));
+    let request = match misplaced.filter(|_| !fields.has("request")) {
+        Some(field) => {
+            let hint = format!("write `{field}` inside of it: `request: {{ {field}: … }}`");
+            fields.problem("missing field `request`".to_owned(), Some(hint));
+            None
+        }
+        None => fields.required("request", request),
+    };
     let expect_status = fields.optional("expect_status", statuses).unwrap_or_default();
     Some(HttpSpec { request: request?, expect_status })
 }
@@ -69,7 +80,8 @@ fn request(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<RequestS
         headers: fields.optional("headers", templates).unwrap_or_default(),
         query: fields.optional("query", templates).unwrap_or_default(),
         body: fields.template("body"),
-        url: url.unwrap_or_default(),
+        // A problem with it is on record.
+        url: url.unwrap_or_else(|| format!("https://{}", super::UNREADABLE)),
     };
     fields.close();
     Some(request)

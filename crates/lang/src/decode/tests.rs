@@ -105,7 +105,23 @@ fn bad_nodes_are_told_exactly() {
             "type: transform\ncompensate: {type: transform, needs: [a]}",
             "f.yaml:5:35: unknown field `needs`\n  hint: a compensation has no place of its own in the graph",
         ),
-        ("type: http\nurl: http://x", "f.yaml:3:3: missing field `request`"),
+        (
+            "type: http\nurl: http://x",
+            "f.yaml:3:3: missing field `request`\n  hint: write `url` inside of it: `request: { url: … }`",
+        ),
+        ("type: transform\nwhen: \"{{ input.x }}\"", "f.yaml:5:11: bad expression"),
+        (
+            "type: transform\nvalue: {a: \"Dear {{ input.name }}\"}",
+            "f.yaml:5:16: `{{ input.name }}` is plain text, not an expression\n  hint: write `${{ … }}`, or `${{ '{{ input.name }}' }}` for that text",
+        ),
+        (
+            "type: transform\nvalue: \"${ nodes.b.output }\"",
+            "f.yaml:5:12: `${ nodes.b.output }` is plain text, not an expression\n  hint: write `${{ … }}`, or `${{ '${ nodes.b.output }' }}` for that text",
+        ),
+        (
+            "type: transform\nvalue: ${{ run.scheduled }}",
+            "f.yaml:5:12: `run` has no field `scheduled`\n  hint: did you mean `scheduled_at`?",
+        ),
         (
             "type: http\nrequest: {url: http://x}\nmethod: GET",
             "f.yaml:6:5: unknown field `method`\n  hint: write it as `request: { method: … }`",
@@ -178,11 +194,125 @@ fn bad_nodes_are_told_exactly() {
 }
 
 #[test]
+fn hints_name_what_other_languages_write() {
+    let hint =
+        |text: &str| Program::compile_text("f.yaml", text.as_bytes()).unwrap_err().first().hint.clone();
+    let when = |condition: &str| hint(&node(&format!("type: transform\nwhen: '{condition}'"))).unwrap();
+    assert_eq!(when("input.a = 1"), "values are compared with `==`");
+    assert_eq!(when("input.a == \"=\" and input.b"), "conditions are combined with `&&`, `||` and `!`");
+    assert_eq!(
+        when("{{ input.x }}"),
+        "an expression is written `${{ … }}`, or without any braces in `when` and `until`"
+    );
+    assert_eq!(when("${ input.x }"), "an expression has two braces: `${{ … }}`");
+    assert_eq!(
+        hint("name: t\nnodes:\n  a: {type: transform, value: ${{ input.x }}}\n").unwrap(),
+        "put an expression inside `{ }` or `[ ]` in quotes: `\"${{ … }}\"`"
+    );
+    assert_eq!(
+        error("base: &b {type: transform}\nname: t\nnodes:\n  a:\n    <<: *b\n"),
+        "f.yaml:5:5: merge keys (`<<`) are not supported\n  \
+         hint: write the fields out, or give the whole value an anchor and use its alias"
+    );
+}
+
+#[test]
+fn plain_text_with_braces_is_left_alone() {
+    for text in
+        ["{{ name }}", "${HOME}/x", "{{#each inputs}}", "a{{b", "{{ inputs.x }}", "${{ '{{ input.x }}' }}"]
+    {
+        let value = json!({"name": "t", "nodes": {"a": {"type": "transform", "value": text}}});
+        assert!(Program::compile_value(&value).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn fields_that_cannot_exist_are_found_where_the_shape_is_known() {
+    let text = r#"
+name: t
+input: {type: object, additionalProperties: false, properties: {company: {type: string}}}
+nodes:
+  call: {type: http, request: {url: "https://x"}}
+  ask: {type: hitl}
+  use:
+    type: transform
+    needs: [call, ask]
+    when: nodes.ask.output.decison == "approved" && run.attempt > 0
+    value:
+      - "${{ nodes.call.outptu }}"
+      - "${{ nodes.call.output.boddy.x }}"
+      - "${{ nodes.call.error.cod }} ${{ input.compny }}"
+      - "${{ has(run.scheduled) ? 1 : 2 }} ${{ nodes.call.output.body.anything }} ${{ run.?x.orValue(1) }}"
+      - "${{ [1].map(run, run.y) }}"
+"#;
+    assert_eq!(
+        error(text),
+        "f.yaml:10:11: `nodes.ask.output` has no field `decison`\n  hint: did you mean `decision`?\n\
+         f.yaml:12:9: `nodes.call` has no field `outptu`\n  hint: did you mean `output`?\n\
+         f.yaml:13:9: `nodes.call.output` has no field `boddy`\n  hint: did you mean `body`?\n\
+         f.yaml:14:9: `nodes.call.error` has no field `cod`\n  hint: did you mean `code`?\n\
+         f.yaml:14:9: `input` has no field `compny`\n  hint: did you mean `company`?"
+    );
+}
+
+/// What an archive has was accepted by the rules of its time, and must stay readable.
+#[test]
+fn stored_definitions_are_not_held_to_checks_of_style() {
+    let stored =
+        r#"{"name":"t","nodes":{"a":{"type":"transform","value":["{{ input.x }}","${{ run.when }}"]}}}"#;
+    assert!(Program::from_canonical(stored).is_ok());
+    assert!(Program::compile_text("t", stored.as_bytes()).is_err());
+}
+
+#[test]
+fn one_mistake_does_not_hide_another_kind_of_mistake() {
+    let text = r#"
+name: t
+deadline: soon
+input: {type: strin}
+concurrency: {key: "${{ inpt.x }}", limit: 1}
+nodes:
+  a: {type: sleep, duration: 5 minutes}
+  b: {type: htp, needs: [a, x]}
+  c: {type: transform, needs: {b: 1}, value: "${{ nodes.b.output }} ${{ oops }} ${{ 1 + }}"}
+  d: {type: http, request: {method: GET}}
+  e: 7
+  f: {type: transform, needs: [e], retry: {max: 1}, when: input.x =}
+"#;
+    let found = error(text);
+    let lines: Vec<&str> = found.lines().filter(|line| !line.starts_with("  hint")).collect();
+    assert_eq!(
+        lines[..10],
+        [
+            "f.yaml:3:11: `soon` is not a duration",
+            "f.yaml:4:15: unknown type `strin`",
+            "f.yaml:5:20: unknown variable `inpt`",
+            "f.yaml:7:30: `5 minutes` is not a duration",
+            "f.yaml:8:13: unknown node type `htp`",
+            "f.yaml:8:29: unknown node `x`",
+            "f.yaml:9:31: expected a list, found a map",
+            "f.yaml:9:46: unknown variable `oops`",
+            lines[8],
+            "f.yaml:10:19: missing field `url`",
+        ],
+        "{found}"
+    );
+    assert!(lines[8].starts_with("f.yaml:9:46: bad expression"), "{found}");
+    assert_eq!(
+        lines[10..12],
+        ["f.yaml:11:6: expected a map, found a number", "f.yaml:12:49: `1` is not a duration"]
+    );
+    assert!(lines[12].starts_with("f.yaml:12:59: bad expression"), "{found}");
+    assert_eq!(lines.len(), 13, "{found}");
+}
+
+#[test]
 fn all_mistakes_are_told_at_once_in_order() {
     let text = "name: t\nnodes:\n  a: {type: transform, timeout: 5, needs: x, jion: all}\n  b: {type: http}\n  c: 7\n";
     assert_eq!(
         error(text),
         "f.yaml:3:33: `5` is not a duration\n  hint: add a unit: `5s` or `5ms`\n\
+         f.yaml:3:36: unknown node `x`\n  hint: nodes: `a`, `b`, `c`\n\
          f.yaml:3:46: unknown field `jion`\n  hint: did you mean `join`?\n\
          f.yaml:4:3: missing field `request`\n\
          f.yaml:5:6: expected a map, found a number"

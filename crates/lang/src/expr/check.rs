@@ -126,9 +126,22 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn visit(&mut self, expr: &'a IdedExpr) -> Result<(), BadExpr> {
+        if let Some(path) = path_of(&expr.expr).filter(|path| !self.bound.contains(&path[0]))
+            && path.len() > 1
+        {
+            self.refs.paths.push(path.into_iter().map(str::to_owned).collect());
+        }
+        if let Some(name) = member(&expr.expr, "secrets")
+            && self.sees("secrets")
+        {
+            self.refs.secrets.push(name.to_owned());
+            if !self.refs.vars.contains(&"secrets") {
+                self.refs.vars.push("secrets");
+            }
+            return Ok(());
+        }
         if let Some(id) = node_reference(&expr.expr)
-            && !self.bound.contains(&"nodes")
-            && self.allowed.contains(&"nodes")
+            && self.sees("nodes")
         {
             if !self.refs.nodes.iter().any(|known| known == id) {
                 self.refs.nodes.push(id.to_owned());
@@ -157,6 +170,11 @@ impl<'a> Checker<'a> {
                 children.into_iter().try_for_each(|child| self.visit(child))
             }
         }
+    }
+
+    /// Whether the word is the variable of this name.
+    fn sees(&self, name: &str) -> bool {
+        self.allowed.contains(&name) && !self.bound.contains(&name)
     }
 
     fn call(&mut self, call: &'a CallExpr) -> Result<(), BadExpr> {
@@ -197,6 +215,10 @@ impl<'a> Checker<'a> {
             return Err(BadExpr::new("`nodes` must be followed by the id of a node")
                 .hint("write `nodes.<id>` or `nodes[\"<id>\"]` with the id as it is in the definition"));
         }
+        if *known == "secrets" {
+            return Err(BadExpr::new("`secrets` must be followed by the name of a secret")
+                .hint("write `secrets.<name>` or `secrets[\"<name>\"]`"));
+        }
         if !self.refs.vars.contains(known) {
             self.refs.vars.push(known);
         }
@@ -205,6 +227,11 @@ impl<'a> Checker<'a> {
 
     fn unknown(&self, name: &str) -> BadExpr {
         let error = BadExpr::new(format!("unknown variable `{name}`"));
+        if name == "secrets" {
+            let places =
+                "secrets can be used in `request` of an `http` node and `env` of a `command` node alone";
+            return error.hint(places);
+        }
         if let Some(id) = dashed_node(self.source) {
             return error.hint(format!("an id with a dash is written `nodes[\"{id}\"]`"));
         }
@@ -215,18 +242,52 @@ impl<'a> Checker<'a> {
     }
 }
 
+/// The keys of `a.b["c"]`, the variable first.
+fn path_of(expr: &Ast) -> Option<Vec<&str>> {
+    let mut keys = Vec::new();
+    let mut expr = expr;
+    loop {
+        expr = match expr {
+            Ast::Ident(name) => {
+                keys.push(name.as_str());
+                keys.reverse();
+                return Some(keys);
+            }
+            Ast::Select(select) if !select.test => {
+                keys.push(select.field.as_str());
+                &select.operand.expr
+            }
+            Ast::Call(call) if call.func_name == operators::INDEX => match call.args.as_slice() {
+                [of, IdedExpr { expr: Ast::Literal(LiteralValue::String(key)), .. }] => {
+                    keys.push(key.inner());
+                    &of.expr
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+    }
+}
+
 /// The id in `nodes.x`, `nodes["x"]`, `nodes.?x` or `nodes[?"x"]`.
 pub(super) fn node_reference(expr: &Ast) -> Option<&str> {
-    let is_nodes = |expr: &IdedExpr| matches!(&expr.expr, Ast::Ident(name) if name == "nodes");
+    member(expr, "nodes")
+}
+
+/// The same for any variable.
+fn member<'e>(expr: &'e Ast, of: &str) -> Option<&'e str> {
+    let is_variable = |expr: &IdedExpr| matches!(&expr.expr, Ast::Ident(name) if name == of);
     match expr {
-        Ast::Select(select) if is_nodes(&select.operand) => Some(&select.field),
+        Ast::Select(select) if is_variable(&select.operand) => Some(&select.field),
         Ast::Call(call)
             if [operators::INDEX, operators::OPT_INDEX, operators::OPT_SELECT]
                 .contains(&call.func_name.as_str()) =>
         {
             match call.args.as_slice() {
-                [nodes, IdedExpr { expr: Ast::Literal(LiteralValue::String(id)), .. }] if is_nodes(nodes) => {
-                    Some(id.inner())
+                [variable, IdedExpr { expr: Ast::Literal(LiteralValue::String(key)), .. }]
+                    if is_variable(variable) =>
+                {
+                    Some(key.inner())
                 }
                 _ => None,
             }

@@ -29,7 +29,7 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, BadExpr> {
     let parsed = guarded(|| parser.parse(source));
     let ast = match parsed {
         Ok(Ok(ast)) => ast,
-        Ok(Err(errors)) => return Err(syntax_error(&errors)),
+        Ok(Err(errors)) => return Err(syntax_error(&errors, source)),
         Err(()) => return Err(BadExpr::new("bad expression: the parser gave up")),
     };
     if super::check::depth(&ast) > limits::EXPRESSION_DEPTH_MAX {
@@ -78,8 +78,54 @@ fn for_people(message: &str) -> String {
     plain.trim().chars().take(200).collect()
 }
 
-fn syntax_error(errors: &ParseErrors) -> BadExpr {
+fn syntax_error(errors: &ParseErrors, source: &str) -> BadExpr {
     let Some(first) = errors.errors.first() else { return BadExpr::new("bad expression") };
     let (_, column) = first.pos;
-    BadExpr::new(format!("bad expression: {}, at its character {}", for_people(&first.msg), column.max(1)))
+    let error = format!("bad expression: {}, at its character {}", for_people(&first.msg), column.max(1));
+    match likely_cause(source) {
+        Some(hint) => BadExpr::new(error).hint(hint),
+        None => BadExpr::new(error),
+    }
+}
+
+/// What other languages write, and this one writes otherwise.
+fn likely_cause(source: &str) -> Option<&'static str> {
+    let code = without_strings(source);
+    let trimmed = code.trim();
+    if trimmed.starts_with("{{") {
+        return Some("an expression is written `${{ … }}`, or without any braces in `when` and `until`");
+    }
+    if trimmed.starts_with("${") {
+        return Some("an expression has two braces: `${{ … }}`");
+    }
+    let single = code.replace("==", "").replace("!=", "").replace("<=", "").replace(">=", "");
+    if single.contains('=') {
+        return Some("values are compared with `==`");
+    }
+    let word = |word: &str| code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|part| part == word);
+    if word("and") || word("or") || word("not") {
+        return Some("conditions are combined with `&&`, `||` and `!`");
+    }
+    None
+}
+
+/// The text with what stands in quotes left out.
+fn without_strings(source: &str) -> String {
+    let (mut quote, mut escaped) = (None, false);
+    let outside = source.chars().filter(|c| match quote {
+        Some(open) => {
+            if !escaped && *c == open {
+                quote = None;
+            }
+            escaped = !escaped && *c == '\\';
+            false
+        }
+        None => {
+            if *c == '"' || *c == '\'' {
+                quote = Some(*c);
+            }
+            true
+        }
+    });
+    outside.collect()
 }

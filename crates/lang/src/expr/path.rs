@@ -29,7 +29,7 @@ impl Path {
         let (root, rest) = identifier(source)?;
         let root = *allowed.iter().find(|name| **name == root)?;
         let mut segments = segments(rest)?;
-        let mut refs = Refs::default();
+        let mut refs = Refs { paths: vec![keys(root, &segments)], ..Refs::default() };
         let root = if root == "nodes" {
             if segments.is_empty() {
                 return None;
@@ -38,6 +38,11 @@ impl Path {
             refs.nodes.push(id.clone());
             Root::Node(id)
         } else {
+            if root == "secrets" {
+                // CEL says what is wrong with any other.
+                let Some(Segment::Key(name)) = segments.first() else { return None };
+                refs.secrets.push(name.clone());
+            }
             refs.vars.push(root);
             Root::Var(root)
         };
@@ -69,6 +74,15 @@ impl Segment {
             (Self::Index(index), other) => Err(format!("no element {index} of {}", super::kind(other))),
         }
     }
+}
+
+/// The keys of a path, up to its first index.
+fn keys(root: &str, segments: &[Segment]) -> Vec<String> {
+    let keys = segments.iter().map_while(|segment| match segment {
+        Segment::Key(key) => Some(key.clone()),
+        Segment::Index(_) => None,
+    });
+    std::iter::once(root.to_owned()).chain(keys).collect()
 }
 
 fn identifier(text: &str) -> Option<(&str, &str)> {

@@ -80,6 +80,11 @@ impl Evaluation<'_, '_> {
     }
 }
 
+/// Characters that a pattern can be waiting for at once; its length, if only another dialect can read it.
+pub(crate) fn places(source: &str) -> u64 {
+    regex_syntax::parse(source).map_or(source.len() as u64, |hir| Size::of(&hir).places)
+}
+
 /// How large a pattern is with its repetitions written out.
 #[derive(Clone, Copy)]
 struct Size {

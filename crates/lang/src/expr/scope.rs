@@ -5,6 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+/// The fields of what an expression can see, which the compiler checks.
+pub(crate) mod fields {
+    pub(crate) const RUN: [&str; 4] = ["id", "name", "attempt", "scheduled_at"];
+    pub(crate) const NODE: [&str; 3] = ["status", "output", "error"];
+    pub(crate) const ERROR: [&str; 2] = ["code", "message"];
+}
+
 /// The values of an expression's variables. Make it once and change what differs (`item`, `iteration`).
 #[derive(Clone, Debug, Default)]
 pub struct Scope {

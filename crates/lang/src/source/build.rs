@@ -26,8 +26,19 @@ impl SourceError {
 
     pub(super) fn in_text(self, text: &str) -> Diagnostic {
         let position = Some(self.span.in_text(text));
-        Diagnostic { message: self.message, hint: self.hint, path: String::new(), position }
+        let hint = unquoted_expression(text, self.span.line).or(self.hint);
+        Diagnostic { message: self.message, hint, path: String::new(), position }
     }
+}
+
+/// The hint for a line with an expression that YAML takes apart, because it is not in quotes.
+fn unquoted_expression(text: &str, line: usize) -> Option<String> {
+    let line = text.lines().nth(line.checked_sub(1)?)?;
+    let (before, _) = line.split_once("${{")?;
+    let quoted = before.matches(['"', '\'']).count() % 2 == 1;
+    let in_flow = before.contains(['{', '[']);
+    (in_flow && !quoted)
+        .then(|| "put an expression inside `{ }` or `[ ]` in quotes: `\"${{ … }}\"`".to_owned())
 }
 
 /// A map or list whose end has not come yet.
@@ -93,6 +104,10 @@ impl Builder {
                     .hint("put each workflow into a file of its own"))
             }
             Event::Alias(anchor) => self.alias(anchor, span),
+            Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<" && self.expects_key() => {
+                Err(SourceError::new(span, "merge keys (`<<`) are not supported")
+                    .hint("write the fields out, or give the whole value an anchor and use its alias"))
+            }
             Event::Scalar(text, style, anchor, tag) => {
                 let data = scalar_data(&text, style, tag.as_deref(), span)?;
                 self.value(Tree { span, data }, anchor, 1, 0)
@@ -157,14 +172,17 @@ impl Builder {
         if self.total > limits::VALUES_MAX { Err(too_many(span)) } else { Ok(()) }
     }
 
+    /// Whether the innermost open value is a map whose next key comes.
+    fn expects_key(&self) -> bool {
+        matches!(self.open.last(), Some(Open { inside: Inside::Map { pending: None, .. }, .. }))
+    }
+
     fn refuse_as_key(&self, span: Span) -> Result<(), SourceError> {
-        match self.open.last() {
-            Some(Open { inside: Inside::Map { pending: None, .. }, .. }) => {
-                Err(SourceError::new(span, "a key must be a string")
-                    .hint("quote text that starts with `{`, `[` or `${{`"))
-            }
-            _ => Ok(()),
+        if self.expects_key() {
+            return Err(SourceError::new(span, "a key must be a string")
+                .hint("quote text that starts with `{`, `[` or `${{`"));
         }
+        Ok(())
     }
 
     fn place(&mut self, tree: Tree, anchor: usize, weight: usize) -> Result<(), SourceError> {

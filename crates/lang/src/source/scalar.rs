@@ -31,13 +31,16 @@ fn is_special_float(text: &str) -> bool {
 fn number(text: &str) -> Option<Result<Number, String>> {
     let too_large = || format!("the number `{text}` is too large");
     if let Some(radix) = radix_of(text) {
-        return u64::from_str_radix(&text[2..], radix).ok().map(|value| Ok(value.into()));
+        return Some(u64::from_str_radix(&text[2..], radix).map(Number::from).map_err(|_| too_large()));
     }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !unsigned.is_empty() && unsigned.bytes().all(|b| b.is_ascii_digit()) {
         let digits = text.strip_prefix('+').unwrap_or(text);
         let signed = digits.parse::<i64>().map(Number::from);
-        return Some(signed.or_else(|_| digits.parse::<u64>().map(Number::from)).map_err(|_| too_large()));
+        let whole = signed.or_else(|_| digits.parse::<u64>().map(Number::from));
+        // Beyond 64 bits it is a float, as it is to the parser of JSON that the API has.
+        let float = || digits.parse().ok().and_then(Number::from_f64).ok_or_else(too_large);
+        return Some(whole.or_else(|_| float()));
     }
     if !looks_like_float(unsigned) {
         return None;

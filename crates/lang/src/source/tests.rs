@@ -25,6 +25,21 @@ fn yaml_and_json_say_the_same() {
 }
 
 #[test]
+fn numbers_that_the_other_cannot_carry_are_read_alike() {
+    for text in
+        ["18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "0.1", "1e308"]
+    {
+        let json: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(value(&format!("a: {text}")), json!({ "a": json }), "{text}");
+    }
+    assert!(serde_json::from_str::<Value>("1e999").is_err());
+    assert!(
+        error("a: 0xfffffffffffffffff")
+            .starts_with("t.yaml:1:4: the number `0xfffffffffffffffff` is too large")
+    );
+}
+
+#[test]
 fn aliases_are_expanded() {
     assert_eq!(value("a: &x {b: 1}\nc: *x"), json!({"a": {"b": 1}, "c": {"b": 1}}));
 }

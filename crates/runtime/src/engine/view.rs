@@ -1,6 +1,6 @@
 //! A run as people and programs see it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use switchyard_api::{
 };
 use switchyard_core::Payload;
 use switchyard_core::ir::Role;
-use switchyard_core::run::{NodeRun, NodeState, Patched, Run, WaitFor, Waiting};
+use switchyard_core::run::{EventKind, NodeRun, NodeState, Patched, Run, WaitFor, Waiting};
 use switchyard_store::{RunFilter, RunOrder, StoreError};
 
 use super::waits::reasons;
@@ -52,6 +52,7 @@ impl History {
     pub async fn view(&self, run: &Run) -> Result<RunView, EngineError> {
         let mut loading = Loading { history: self, missing: Vec::new() };
         let mut children = self.children(run).await?;
+        let cached = self.cached_nodes(run).await?;
         let mut nodes = Vec::new();
         for ix in run.ir.indices() {
             let (node, spec) = (run.node(ix), run.ir.node(ix));
@@ -59,7 +60,7 @@ impl History {
             if spec.role == Role::Step || node.has_started() {
                 let output =
                     loading.text(&node.output_or_null(), || format!("nodes.{}.output", spec.id)).await?;
-                let mut view = node_view(node, output);
+                let mut view = node_view(node, output, cached.contains(&spec.id));
                 view.children = children.remove(&spec.id).unwrap_or_default();
                 nodes.push((spec.id.clone(), view));
             }
@@ -115,6 +116,30 @@ impl History {
         Ok(children)
     }
 
+    /// The nodes whose output is a remembered one. Only the history says so, and it is read if there is a cache at all.
+    async fn cached_nodes(&self, run: &Run) -> Result<HashSet<Arc<str>>, EngineError> {
+        match self.marked_as_cached(run).await {
+            // As with its children: not known while the archive is away.
+            Err(EngineError::Store(StoreError::Unavailable(_))) => Ok(HashSet::new()),
+            known => known,
+        }
+    }
+
+    async fn marked_as_cached(&self, run: &Run) -> Result<HashSet<Arc<str>>, EngineError> {
+        let mut cached = HashSet::new();
+        if !self.definition(run.ir.hash).await?.contains("\"cache\":{") {
+            return Ok(cached);
+        }
+        for event in self.events(run.id, 0, Some(run.seq)).await? {
+            match event.kind {
+                EventKind::NodeSucceeded { node, cached: true, .. } => _ = cached.insert(node),
+                EventKind::NodeStarted { node, .. } => _ = cached.remove(&node),
+                _ => {}
+            }
+        }
+        Ok(cached)
+    }
+
     /// The patches of a run, oldest first.
     pub async fn patches(&self, run: &Run) -> Result<Vec<PatchView>, EngineError> {
         let mut patches = Vec::with_capacity(run.patches.len());
@@ -138,13 +163,14 @@ impl History {
     }
 }
 
-fn node_view(node: &NodeRun, output: Box<RawValue>) -> NodeView {
+fn node_view(node: &NodeRun, output: Box<RawValue>, cached: bool) -> NodeView {
     NodeView {
         status: node.state,
         attempts: node.attempt,
         started_at: node.started_at,
         completed_at: node.completed_at,
         output,
+        cached,
         error: node.error.clone(),
         waiting_for: waiting_for(node),
         waits: waits(node),

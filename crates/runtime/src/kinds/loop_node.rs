@@ -13,7 +13,7 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledLoop) -> Result<Done
         return next(call, spec, Value::Null).await;
     };
     let iteration = call.task.rounds;
-    let failed = |why| NodeError::permanent("iteration_failed", format!("iteration {iteration}: {why}"));
+    let failed = |why| NodeError::retryable("iteration_failed", format!("iteration {iteration}: {why}"));
     let output = children::only_output(call, ended, failed).await?;
     if is_done(call, spec, &output).await? {
         return Ok(Done::Output(output));

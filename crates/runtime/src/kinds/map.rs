@@ -107,7 +107,7 @@ async fn gather(call: &Call<'_>, spec: &CompiledMap, ended: &[Child]) -> Result<
         && let Some(index) = first_failed(ended)
     {
         let message = format!("{}: {}", item_name(index, ended.len()), children::why(&ended[index]));
-        return Err(NodeError::permanent("item_failed", message).into());
+        return Err(NodeError::retryable("item_failed", message).into());
     }
     let outputs: Vec<Payload> = ended.iter().map(output).collect();
     check_size(&outputs)?;

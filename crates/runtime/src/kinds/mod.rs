@@ -12,6 +12,7 @@ use switchyard_store::{Archive, Clock};
 
 use crate::evaluate::{render, render_text};
 use crate::handlers;
+use crate::secrets::{Revealed, Secrets};
 use crate::worker::Held;
 use crate::{AttemptError, Catalog, Handlers, Payloads};
 
@@ -52,6 +53,7 @@ pub struct NodeSettings {
     pub allow_commands: bool,
     pub commands: Commands,
     pub egress: Egress,
+    pub secrets: Secrets,
 }
 
 /// What node kinds can use. One for all slots of a worker.
@@ -61,6 +63,7 @@ pub struct Services {
     /// `command` nodes run programs on this machine: off unless allowed.
     pub allow_commands: bool,
     pub commands: Commands,
+    pub secrets: Secrets,
     pub catalog: Arc<Catalog>,
     pub archive: Arc<dyn Archive>,
     pub payloads: Payloads,
@@ -88,10 +91,21 @@ impl Services {
         payloads: Payloads,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, reqwest::Error> {
-        let NodeSettings { allow_commands, commands, egress } = nodes;
+        let NodeSettings { allow_commands, commands, egress, secrets } = nodes;
         let http = HttpCalls::new(egress)?;
         let observe = Observe::default();
-        Ok(Self { http, handlers, allow_commands, commands, catalog, archive, payloads, clock, observe })
+        Ok(Self {
+            http,
+            handlers,
+            allow_commands,
+            commands,
+            secrets,
+            catalog,
+            archive,
+            payloads,
+            clock,
+            observe,
+        })
     }
 }
 
@@ -106,6 +120,8 @@ pub struct Call<'a> {
     pub services: &'a Services,
     /// What a handler can say while it works.
     pub held: &'a Held,
+    /// Those that the node's expressions name; none until it is executed.
+    pub secrets: &'a Revealed,
 }
 
 /// What an execution came to, if it did not fail.
@@ -117,6 +133,20 @@ pub enum Done {
 
 /// Executes a node once. Dropping the future stops it: a request is given up, a program is killed.
 pub async fn execute(call: Call<'_>) -> Result<Done, AttemptError> {
+    if call.node.secrets.is_empty() {
+        return dispatch(call).await;
+    }
+    let secrets = Revealed::look_up(&call.services.secrets, &call.node.secrets).await?;
+    let scope = secrets.added_to(call.scope);
+    match dispatch(Call { scope: &scope, secrets: &secrets, ..call }).await {
+        Ok(Done::Output(output)) => Ok(Done::Output(secrets.redact(output))),
+        Ok(waiting) => Ok(waiting),
+        Err(AttemptError::Node(error)) => Err(secrets.redact_error(error).into()),
+        Err(error) => Err(error),
+    }
+}
+
+async fn dispatch(call: Call<'_>) -> Result<Done, AttemptError> {
     Ok(match &call.node.kind {
         CompiledKind::Http(spec) => Done::Output(http::execute(&call, spec).await?),
         CompiledKind::Function(spec) => Done::Output(function::execute(&call, spec).await?),

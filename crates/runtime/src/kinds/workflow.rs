@@ -11,7 +11,7 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledWorkflow) -> Result<
     match &call.task.children {
         None => children::wait_for_one(call, &spec.body, input(call).await?).await,
         Some(ended) => {
-            let failed = |why| NodeError::permanent("workflow_failed", format!("the child run: {why}"));
+            let failed = |why| NodeError::retryable("workflow_failed", format!("the child run: {why}"));
             Ok(Done::Output(children::only_output(call, ended, failed).await?))
         }
     }

@@ -13,6 +13,7 @@ use super::local::Held;
 use super::prepare::{Preparation, prepare};
 use crate::AttemptError;
 use crate::kinds::{self, Call, Done, Services, TIMEOUT};
+use crate::secrets::Revealed;
 
 /// An error is the store's: the task has no outcome.
 pub(super) async fn execute(
@@ -34,7 +35,8 @@ async fn attempt(services: &Services, task: &Task, held: &Held) -> Result<TaskOu
         Preparation::Ready(prepared) => prepared,
     };
     let node = prepared.node(task);
-    let call = Call { task, program: &prepared.program, node, scope: &prepared.scope, services, held };
+    let (program, scope) = (&prepared.program, &prepared.scope);
+    let call = Call { task, program, node, scope, services, held, secrets: &Revealed::NONE };
     match within(task.limit.map(|limit| limit.lasts), kinds::execute(call)).await? {
         Done::Waiting(on) => Ok(TaskOutcome::Waiting(on)),
         Done::Output(output) => prepared.succeed(services, task, &output).await,

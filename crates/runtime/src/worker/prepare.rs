@@ -45,7 +45,7 @@ pub(super) async fn prepare(services: &Services, task: &Task) -> Result<Preparat
     if let Some(key) = &cache_key
         && let Some(hit) = cache::look_up(services, &program, key).await
     {
-        return Ok(Preparation::Settled(TaskOutcome::Succeeded(hit)));
+        return Ok(Preparation::Settled(TaskOutcome::Cached(hit)));
     }
     Ok(Preparation::Ready(Box::new(Prepared { program, scope, cache_key })))
 }
@@ -166,11 +166,20 @@ async fn cache_key(
 
 /// Everything that the node would act on, if that is in its fields.
 async fn rendered(program: &Arc<Program>, task: &Task, scope: &Scope) -> Result<Option<Value>, ExprError> {
+    let scope = &with_secret_names(program.node(task.ix), scope);
     let node = (program.clone(), task.ix);
     evaluate(&node, scope, |(program, ix), scope, budget| {
         program.node(*ix).rendered(scope, budget).transpose()
     })
     .await
+}
+
+/// A secret's name stands for its value: a key is stored, and a rotated secret gives the same result.
+fn with_secret_names(node: &CompiledNode, scope: &Scope) -> Scope {
+    let mut scope = scope.clone();
+    let names = node.secrets.iter().map(|name| (name.clone(), Value::String(format!("secret {name}"))));
+    scope.set("secrets", Value::Object(names.collect()));
+    scope
 }
 
 fn output_error(error: PayloadError) -> AttemptError {

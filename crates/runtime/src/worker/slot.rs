@@ -78,7 +78,7 @@ impl Slot {
         let ended = tokio::select! {
             biased;
             ended = held.cancellation.carry(work, self.shared.stop_grace) => match ended {
-                Stopped::Ended(ended) | Stopped::WhenAsked(ended @ Ok(TaskOutcome::Succeeded(_))) => ended,
+                Stopped::Ended(ended) | Stopped::WhenAsked(ended @ Ok(TaskOutcome::Succeeded(_) | TaskOutcome::Cached(_))) => ended,
                 // Its error does not matter: it was told to stop.
                 Stopped::WhenAsked(_) | Stopped::Dropped => Ok(TaskOutcome::Cancelled),
             },

@@ -215,7 +215,7 @@ fn an_operation_and_payloads_in_the_cas_have_rows() {
 fn a_step_changes_no_rows_and_allocates_nothing() {
     let started =
         EventKind::NodeStarted { node: "fetch".into(), attempt: 1, claim: 1, worker: "worker-1".into() };
-    let succeeded = EventKind::NodeSucceeded { node: "fetch".into(), output: Payload::null() };
+    let succeeded = EventKind::NodeSucceeded { node: "fetch".into(), output: Payload::null(), cached: false };
     let mut row = running();
     for (seq, kind) in (2..).zip([started, succeeded]) {
         assert_eq!(project(&mut row, &event(seq, kind)).capacity(), 0);

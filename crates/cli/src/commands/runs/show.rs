@@ -96,6 +96,7 @@ fn row(id: &str, node: &NodeView) -> [String; 6] {
     let took = node.started_at.zip(node.completed_at).map(|(from, to)| output::took(to.since(from)));
     let detail = node.waiting_for.as_ref().map(|what| format!("waits for {what}"));
     let detail = detail.or(node.error.as_ref().map(ToString::to_string));
+    let detail = detail.or(node.cached.then(|| "from the cache".to_owned()));
     [
         id.to_owned(),
         node.status.as_str().to_owned(),

@@ -57,9 +57,9 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledCommand) -> Result<V
     let ended =
         drive(child, containment, input, &call.held.logs).await.map_err(|error| broken(&program, &error))?;
     if ended.status.success() {
-        Ok(output(ended.stdout))
+        Ok(output(call.secrets.redact_bytes(ended.stdout)))
     } else {
-        Err(failed(&program, ended.status, &ended.stderr_tail))
+        Err(failed(&program, ended.status, &call.secrets.redact_tail(ended.stderr_tail)))
     }
 }
 

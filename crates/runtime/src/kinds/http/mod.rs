@@ -18,6 +18,7 @@ use switchyard_lang::spec::MethodSpec;
 
 use super::Call;
 use super::content::{CONTENT_BYTES_MAX, excerpt, text_or_base64};
+use crate::secrets::Revealed;
 use redirect::{Origin, REDIRECTS_MAX};
 use retry_after::retry_after;
 
@@ -84,9 +85,9 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledHttp) -> Result<Valu
     let (target, mut response) = call.services.http.send(request).await?;
     if !is_expected(spec, response.status()) {
         let wait = retry_after(response.status(), response.headers(), call.services.clock.now());
-        return Err(NodeError { retry_after: wait, ..target.refused(&mut response).await });
+        return Err(NodeError { retry_after: wait, ..target.refused(&mut response, call.secrets).await });
     }
-    let body = read(&target, &mut response).await?;
+    let body = call.secrets.redact_bytes(read(&target, &mut response).await?);
     Ok(output(&response, body))
 }
 
@@ -173,7 +174,10 @@ async fn headers(call: &Call<'_>, spec: &CompiledHttp) -> Result<HeaderMap, Node
         if header == CONTENT_LENGTH || header == TRANSFER_ENCODING {
             return Err(bad("cannot be set: it follows from the body"));
         }
-        headers.insert(header, header_value(name, &value)?);
+        let mut sent = header_value(name, &value)?;
+        // A redirect to another origin leaves it out.
+        sent.set_sensitive(call.secrets.is_in(value.as_bytes()));
+        headers.insert(header, sent);
     }
     Ok(headers)
 }
@@ -309,9 +313,9 @@ impl Target {
     }
 
     /// There is an answer, but not one that counts as success.
-    async fn refused(&self, response: &mut Response) -> NodeError {
+    async fn refused(&self, response: &mut Response, secrets: &Revealed) -> NodeError {
         let status = response.status();
-        let shown = excerpt(&beginning(response).await, SHOWN_CHARS_MAX);
+        let shown = excerpt(&secrets.redact_bytes(beginning(response).await), SHOWN_CHARS_MAX);
         let mut message = format!("{self} answered {}", status.as_u16());
         for (separator, part) in
             [(" ", status.canonical_reason().unwrap_or_default()), (": ", shown.as_str())]

@@ -1,7 +1,9 @@
 //! Redirects, followed by hand: every hop is judged like the first request, and credentials stay with the origin that
 //! they were written for.
 
-use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
+use reqwest::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
+};
 use reqwest::{Method, Request, Response, StatusCode, Url};
 use switchyard_core::NodeError;
 
@@ -78,8 +80,10 @@ pub(super) fn too_many(target: &Target) -> NodeError {
 }
 
 fn drop_credentials(headers: &mut HeaderMap) {
+    let carries =
+        |name: &HeaderName, value: &HeaderValue| value.is_sensitive() || is_credential(name.as_str());
     let names: Vec<HeaderName> =
-        headers.keys().filter(|name| is_credential(name.as_str())).cloned().collect();
+        headers.iter().filter(|(name, value)| carries(name, value)).map(|(name, _)| name.clone()).collect();
     names.iter().for_each(|name| drop(headers.remove(name)));
 }
 

@@ -159,11 +159,11 @@ async fn a_map_names_the_child_that_failed_not_those_that_were_stopped_for_it() 
     let bench = Bench::new();
     let children = vec![succeeded(json!(1)), cancelled(), failed("boom"), Child::default()];
     let error = bench.gather(map(json!({})), 1, children).await.unwrap_err();
-    assert_eq!(parts(&error), ("item_failed", false, "item 3 of 4: boom (c)"));
+    assert_eq!(parts(&error), ("item_failed", true, "item 3 of 4: boom (c)"));
     let error = bench.gather(map(json!({})), 1, vec![Child::default(), cancelled()]).await.unwrap_err();
-    assert_eq!(parts(&error), ("item_failed", false, "item 2 of 2: was cancelled"));
+    assert_eq!(parts(&error), ("item_failed", true, "item 2 of 2: was cancelled"));
     let error = bench.gather(map(json!({})), 1, vec![Child::default()]).await.unwrap_err();
-    assert_eq!(parts(&error), ("item_failed", false, "item 1 of 1: was never started"));
+    assert_eq!(parts(&error), ("item_failed", true, "item 1 of 1: was never started"));
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn a_loop_ends_at_its_limit_and_at_a_failure() {
     let error = bench.gather(node.clone(), 2, vec![succeeded(json!(0))]).await.unwrap_err();
     assert_eq!(parts(&error), ("max_iterations", false, "`until` is not true after 2 iterations"));
     let error = bench.gather(node.clone(), 2, vec![failed("boom")]).await.unwrap_err();
-    assert_eq!(parts(&error), ("iteration_failed", false, "iteration 2: boom (c)"));
+    assert_eq!(parts(&error), ("iteration_failed", true, "iteration 2: boom (c)"));
     let error = bench.gather(node, 1, vec![succeeded(json!("x"))]).await.unwrap_err();
     assert_eq!(&*error.code, "expression", "{error}");
 }
@@ -231,7 +231,7 @@ async fn a_workflow_runs_one_child() {
     assert_eq!(done.output(), json!("out"));
     for (child, why) in [(failed("boom"), "boom (c)"), (cancelled(), "was cancelled")] {
         let error = bench.gather(node(json!({})), 1, vec![child]).await.unwrap_err();
-        assert_eq!(parts(&error), ("workflow_failed", false, format!("the child run: {why}").as_str()));
+        assert_eq!(parts(&error), ("workflow_failed", true, format!("the child run: {why}").as_str()));
     }
 }
 

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use super::{Call, Done, Egress, HttpCalls, NodeSettings, Services, execute, http as http_kind};
 use crate::handlers::Cancellation;
+use crate::secrets::Revealed;
 use crate::worker::{Held, LocalClaim};
 use crate::{AttemptError, Catalog, Handlers, Payloads};
 
@@ -21,6 +22,7 @@ mod children;
 mod command;
 mod function;
 mod http;
+mod secrets;
 mod server;
 mod waiting;
 
@@ -69,7 +71,8 @@ impl Bench {
         let scope = Scope::new(input);
         let node = program.find("n").unwrap();
         let (program, scope, services, held) = (&program, &scope, &self.services, &self.held);
-        match execute(Call { task: &task, program, node, scope, services, held }).await {
+        let secrets = &Revealed::NONE;
+        match execute(Call { task: &task, program, node, scope, services, held, secrets }).await {
             Ok(done) => Ok(done),
             Err(AttemptError::Node(error)) => Err(error),
             Err(AttemptError::StoreUnavailable(error)) => panic!("{error}"),
