@@ -110,7 +110,7 @@ impl Bridge {
         Ok(Self { reader, queue, futures, begun, connections })
     }
 
-    /// What the loop has to watch.
+    /// The file descriptor that the loop has to watch.
     fn fileno(&self) -> i32 {
         self.reader.as_raw_fd()
     }

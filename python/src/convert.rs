@@ -14,7 +14,7 @@ pub(crate) fn text<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     text.to_str()
 }
 
-/// What `dumps_typed` returned.
+/// The result of `dumps_typed`.
 pub(crate) fn typed(value: &Bound<'_, PyTuple>, take: impl FnOnce(&str, &[u8])) -> PyResult<()> {
     let (format, bytes) = (value.get_item(0)?, value.get_item(1)?);
     let format = text(format.cast::<PyString>()?)?;
@@ -125,7 +125,7 @@ fn writes<'py>(py: Python<'py>, writes: &[Write]) -> PyResult<Bound<'py, PyList>
     Ok(list)
 }
 
-/// What `loads_typed` takes.
+/// The argument of `loads_typed`.
 fn pair<'py>(py: Python<'py>, typed: &Typed) -> PyResult<Bound<'py, PyTuple>> {
     let format = match &*typed.format {
         "msgpack" => intern!(py, "msgpack").clone(),

@@ -15,7 +15,7 @@ use crate::errors::to_python;
 use crate::live::Live;
 use crate::op::Op;
 
-/// Where the checkpoints are. It connects at the first call.
+/// The checkpoints of one namespace at one address. It connects at the first call.
 #[pyclass(frozen, module = "switchyard._core")]
 pub(crate) struct Core {
     address: Address,
@@ -30,7 +30,7 @@ pub(crate) struct Core {
 impl Core {
     #[new]
     fn new(py: Python<'_>, url: &str, namespace: &str, timeout_seconds: f64) -> PyResult<Self> {
-        let address = Address::parse(url).map_err(|error| to_python(py, error))?;
+        let address = Address::parse(url).map_err(|error| to_python(py, error.into()))?;
         let space = Keyspace::new(namespace).map_err(|error| to_python(py, error))?;
         let timeout = Duration::try_from_secs_f64(timeout_seconds).ok().filter(|timeout| !timeout.is_zero());
         let timeout = timeout.ok_or_else(|| {
@@ -39,7 +39,7 @@ impl Core {
         Ok(Self { address, space, timeout, live: Mutex::default(), is_closed: AtomicBool::new(false) })
     }
 
-    /// Without what may be secret.
+    /// Without user and password.
     #[getter]
     fn address(&self) -> String {
         self.address.to_string()

@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use switchyard_checkpoints::keys::Keyspace;
 use switchyard_checkpoints::raw_connection::{Closer, Failure, RawConnection, Reply};
-use switchyard_checkpoints::{Address, Checkpoints, Connection, Error};
+use switchyard_checkpoints::{Address, Checkpoints, Error, RetryingClient};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::op::{Outcome, Task};
@@ -50,7 +50,7 @@ impl Live {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             timeout,
             is_plain: AtomicBool::new(RawConnection::is_for(&address)),
-            store: Checkpoints::new(Connection::new(address.clone(), timeout), space),
+            store: Checkpoints::new(RetryingClient::new(address.clone(), timeout), space),
             address,
             lanes: Mutex::default(),
             connections: Mutex::default(),
@@ -94,8 +94,8 @@ impl Live {
     fn new_lane(&self) -> Result<ThreadConnection, Error> {
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(|error| cannot_start(&error))?;
-        let link = Connection::new(self.address.clone(), self.timeout);
-        let store = Checkpoints::new(link, self.store.space().clone());
+        let client = RetryingClient::new(self.address.clone(), self.timeout);
+        let store = Checkpoints::new(client, self.store.space().clone());
         Ok(ThreadConnection { runtime, store, wire: None, unsent: Vec::new() })
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Call {
     since: Instant,
 }
 
-/// What has become of calls.
+/// Calls that are done, with their answers.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     pub(crate) done: Vec<(Py<PyAny>, Result<Outcome, Error>)>,
@@ -50,7 +50,7 @@ pub(crate) struct Arrivals {
     pub(crate) is_lost: bool,
 }
 
-/// What a connection wants to have done by its loop.
+/// Requests of a connection to its loop.
 #[derive(Default)]
 pub(crate) struct Wants {
     /// To be told to depart, at the end of the turn.

@@ -203,7 +203,7 @@ impl Op {
 }
 
 impl Task {
-    /// Whether it is one call, which can be sent over a [`RawConnection`](switchyard_checkpoints::wire::RawConnection).
+    /// Whether it is one call, which can be sent over a [`RawConnection`](switchyard_checkpoints::raw_connection::RawConnection).
     pub(crate) fn is_one_call(&self) -> bool {
         matches!(self, Self::Put(_) | Self::PutWrites(_) | Self::Get(_))
     }
@@ -218,7 +218,7 @@ impl Task {
         }
     }
 
-    /// What the answer to its request says.
+    /// The result that the answer to its request stands for.
     pub(crate) fn answered(&self, reply: Reply) -> Result<Outcome, Error> {
         match self {
             Self::Put(put) => put.answered(reply).map(|_| Outcome::Done),

@@ -1,4 +1,4 @@
-//! Whether to keep awake for an answer.
+//! Whether to poll for an answer or to sleep until it is there.
 //!
 //! To be put to sleep and woken may take longer than a server on the same machine takes to answer; or not, if the two share
 //! a processor. Which is better depends on the machine's load and changes. So both ways are measured all
@@ -24,7 +24,7 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 static HAS_PROCESSORS: LazyLock<bool> =
     LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
 
-/// The habit of one connection.
+/// How one connection waits.
 #[derive(Debug, Default)]
 pub struct AdaptiveWait {
     awake: Usual,
@@ -40,7 +40,7 @@ struct Waiting {
     is_awake: bool,
 }
 
-/// What is usual, in nanoseconds: the mean of the middle half of the latest. Calls of several kinds all count, and an answer
+/// The usual latency, in nanoseconds: the mean of the middle half of the latest. Calls of several kinds all count, and an answer
 /// that came late because of something else does not.
 #[derive(Debug, Default)]
 struct Usual {
@@ -70,7 +70,7 @@ impl AdaptiveWait {
         is_awake
     }
 
-    /// Whether the moment is over, and it is time to sleep.
+    /// Whether it has stayed awake long enough, and sleeps from now on.
     pub fn is_over(&mut self) -> bool {
         let is_over = self.waiting.as_ref().is_none_or(|waiting| waiting.since.elapsed() >= MOMENT);
         if is_over {

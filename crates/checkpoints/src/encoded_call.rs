@@ -45,14 +45,14 @@ impl EncodedCall {
         self.bytes.len()
     }
 
-    /// Puts the command that they are behind what is to be sent already.
+    /// Appends the encoded command to a buffer.
     pub(crate) fn send_with(&self, unsent: &mut Vec<u8>) {
         unsent.reserve(self.bytes.len() + 24);
         line(b'*', self.count, unsent);
         unsent.extend_from_slice(&self.bytes);
     }
 
-    /// The same for a connection that makes its own form of it.
+    /// The same call as a command, for a connection that encodes by itself.
     pub(crate) fn command(&self) -> Cmd {
         let mut command = Cmd::with_capacity(self.count, self.bytes.len());
         let mut rest = self.bytes.as_slice();

@@ -1,8 +1,10 @@
-//! What can go wrong, split by what the caller can do about it.
+//! Errors, split by what the caller can do about them.
+
+use switchyard_redis::AddressError;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The caller's words are wrong.
+    /// An argument is wrong.
     #[error("{0}")]
     Invalid(String),
 
@@ -10,7 +12,7 @@ pub enum Error {
     #[error("redis at {address} cannot be reached: {reason}")]
     Unavailable { address: String, reason: String },
 
-    /// The server answered, and said no.
+    /// The server answered with a refusal.
     #[error("redis at {address} refused: {reason}")]
     Refused { address: String, reason: String },
 
@@ -21,7 +23,7 @@ pub enum Error {
     )]
     Format { thread: String, found: String },
 
-    /// What is stored is not what was written.
+    /// The stored bytes are not those that were written.
     #[error("thread `{thread}` is damaged: {what}")]
     Corrupt { thread: String, what: String },
 }
@@ -29,5 +31,11 @@ pub enum Error {
 impl Error {
     pub(crate) fn corrupt(thread: &str, what: impl Into<String>) -> Self {
         Self::Corrupt { thread: thread.to_owned(), what: what.into() }
+    }
+}
+
+impl From<AddressError> for Error {
+    fn from(error: AddressError) -> Self {
+        Self::Invalid(error.to_string())
     }
 }

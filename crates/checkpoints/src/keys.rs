@@ -14,7 +14,7 @@ pub const FORMAT: &str = "1";
 /// The namespace that is used unless another one is named.
 pub const NAMESPACE_DEFAULT: &str = "default";
 
-/// What an empty part is written as. It cannot come from anything else: a `%` is always followed by two digits.
+/// The form of an empty part. It cannot come from anything else: a `%` is always followed by two digits.
 const EMPTY: &str = "%";
 
 /// Savers of one namespace see the same threads.

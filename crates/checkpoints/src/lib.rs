@@ -3,8 +3,8 @@
 //! A thread is a fixed number of keys that share a hash tag ([`keys`]), so that everything done to it is one script call,
 //! on one server or in a cluster. What LangGraph serialized is carried and not looked into ([`Typed`]).
 //!
-//! - [`address`], [`connection`]: where Redis is, and the way there
-//! - [`raw_connection`], [`adaptive_wait`]: a shorter way, for callers that have no time to lose
+//! - [`client`]: calls over the connections of `switchyard-redis`, repeated when they fail for a moment
+//! - [`raw_connection`], [`adaptive_wait`]: a connection with less latency, for callers that wait on their own thread
 //! - [`scripts`]: the Lua files; each begins with its contract
 //! - [`encoded_call`]: calls of them in the form in which they are sent
 //! - [`record`], [`writes`]: how a checkpoint and the writes of a task are stored
@@ -12,9 +12,8 @@
 //! - [`audit`]: stored values as JSON, for people and programs that are not LangGraph
 
 pub mod adaptive_wait;
-pub mod address;
 pub mod audit;
-mod connection;
+mod client;
 mod encoded_call;
 mod error;
 pub mod keys;
@@ -29,12 +28,12 @@ mod store;
 mod typed;
 mod writes;
 
-pub use address::Address;
-pub use connection::Connection;
+pub use client::RetryingClient;
 pub use error::Error;
 pub use ops::{
     DeltaHistory, Get, Listed, Page, Put, PutWrites, Seek, Stats, Stored, Strategy, ThreadInfo, Ttl,
 };
 pub use store::Checkpoints;
+pub use switchyard_redis::Address;
 pub use typed::Typed;
 pub use writes::{Write, index_of};

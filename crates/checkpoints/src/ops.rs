@@ -1,4 +1,4 @@
-//! What can be done with checkpoints: methods of [`crate::Checkpoints`], one file for each.
+//! The operations on checkpoints: methods of [`crate::Checkpoints`], one file for each.
 
 mod copy;
 mod delete;

@@ -28,7 +28,7 @@ impl Packer {
         parts.iter().for_each(|part| self.0.as_mut_vec().extend_from_slice(part));
     }
 
-    /// What was packed apart.
+    /// The parts that were packed apart.
     pub(crate) fn append(&mut self, packed: &Self) {
         self.0.as_mut_vec().extend_from_slice(packed.0.as_vec());
     }

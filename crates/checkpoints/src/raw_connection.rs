@@ -1,4 +1,4 @@
-//! A plain connection to a single server, for a caller that waits in a way of its own: on its own thread, or in an event
+//! A plain connection to a single server, for a caller that waits in a way of its own: on its own thread, or in a
 //! foreign event loop.
 //!
 //! It handles the ordinary case only. Anything else is a [`Failure`], and the caller uses [`crate::Connection`], which
@@ -12,15 +12,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, Value};
+use switchyard_redis::{Address, Location};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::adaptive_wait::AdaptiveWait;
-use crate::address::{Address, Place};
+use crate::client::CONNECT_TIMEOUT;
 use crate::resp::{Answer, Inbox};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Who polls lets others have this processor first, and again after this many polls: the server may be waiting for it.
+/// A polling thread yields its processor first, and again after this many polls: the server may be waiting for it.
 const POLLS_A_TURN: u32 = 16;
 
 /// Why there is no answer here.
@@ -30,9 +29,9 @@ pub enum Failure {
     NotPlain,
     /// The connection is gone, or not to be used any more.
     Lost,
-    /// The server said no, which the connection survives.
+    /// The server refused the call; the connection is still good.
     Refused,
-    /// It was waited for long enough.
+    /// The answer did not come in time.
     Late,
 }
 
@@ -44,7 +43,7 @@ pub struct RawConnection {
     socket: Arc<Socket>,
     inbox: Inbox,
     adaptive_wait: Box<AdaptiveWait>,
-    /// What the socket was told last; to tell it costs.
+    /// The timeout that the socket has; setting it is a system call.
     read_timeout: Option<Duration>,
 }
 
@@ -118,7 +117,7 @@ impl Socket {
 }
 
 impl RawConnection {
-    /// Whether such a connection may be possible.
+    /// Whether this address may be reached by such a connection.
     pub fn is_for(address: &Address) -> bool {
         plain(address).is_some()
     }
@@ -258,8 +257,8 @@ impl RawConnection {
 }
 
 fn plain(address: &Address) -> Option<&ConnectionInfo> {
-    match &address.place {
-        Place::Server(info) => match info.addr() {
+    match address.location() {
+        Location::Server(info) => match info.addr() {
             ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_) => Some(info),
             _ => None,
         },
@@ -287,7 +286,7 @@ async fn greeted(info: &ConnectionInfo) -> Result<RawConnection, Failure> {
     Ok(RawConnection { socket, inbox: Inbox::default(), adaptive_wait: Box::default(), read_timeout: None })
 }
 
-/// Says who it is and which database it wants, and asks whether it is a cluster.
+/// Logs in, selects the database, and asks whether the server is a node of a cluster.
 async fn greet<S>(stream: &mut S, info: &ConnectionInfo) -> Result<(), Failure>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
@@ -322,7 +321,7 @@ where
             {
                 return Err(Failure::NotPlain);
             }
-            // Who may not ask is taken to be on a single server, as in the link.
+            // A user who may not ask is taken to be on a single server, as in `switchyard-redis`.
             _ => {}
         }
     }

@@ -15,7 +15,7 @@ use crate::keys;
 use crate::pack::{Packer, Unpacker};
 use crate::typed::Typed;
 
-/// What the caller knows of a record: values 3 to 7.
+/// The values of a record that the caller provides: 3 to 7.
 pub(crate) struct Draft<'a> {
     pub(crate) parent: Option<&'a str>,
     pub(crate) run: Option<&'a str>,

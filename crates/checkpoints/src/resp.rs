@@ -12,11 +12,11 @@ const DEPTH_MAX: usize = 16;
 
 pub(crate) enum Answer {
     Value(Value),
-    /// What the server says instead: a code and a sentence.
+    /// A refusal of the server: a code and a sentence.
     Refused(String),
 }
 
-/// What has come in and was not read yet.
+/// Bytes that have come in and were not read yet.
 #[derive(Default)]
 pub(crate) struct Inbox {
     room: Vec<u8>,
@@ -87,7 +87,7 @@ impl Inbox {
     }
 }
 
-/// Where the value ends that begins here.
+/// The end of the value that begins here.
 fn end_of(bytes: &[u8], at: usize, depth: usize) -> Result<usize, Stop> {
     let Some(kind) = bytes.get(at) else { return Err(Stop::Short(at + 1)) };
     let Some((line, after)) = line_at(bytes, at + 1) else { return Err(Stop::Short(bytes.len() + 1)) };

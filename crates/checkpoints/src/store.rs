@@ -1,11 +1,11 @@
-//! Checkpoints of one namespace, at the end of one link.
+//! The checkpoints of one namespace in one Redis.
 
 use std::time::Duration;
 
 use redis::{Cmd, Value};
+use switchyard_redis::Address;
 
-use crate::address::Address;
-use crate::connection::{self, Connection};
+use crate::client::{LATE, RetryingClient};
 use crate::error::Error;
 use crate::keys::Keyspace;
 use crate::reply;
@@ -16,29 +16,29 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// Cheap to clone. What can be done with it is in [`crate::ops`].
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
-    pub(crate) link: Connection,
+    pub(crate) client: RetryingClient,
     pub(crate) space: Keyspace,
 }
 
 impl Checkpoints {
-    pub fn new(link: Connection, space: Keyspace) -> Self {
-        Self { link, space }
+    pub fn new(client: RetryingClient, space: Keyspace) -> Self {
+        Self { client, space }
     }
 
     /// Does not connect yet.
     pub fn open(url: &str, namespace: &str) -> Result<Self, Error> {
-        let link = Connection::new(Address::parse(url)?, TIMEOUT_DEFAULT);
-        Ok(Self::new(link, Keyspace::new(namespace)?))
+        let client = RetryingClient::new(Address::parse(url)?, TIMEOUT_DEFAULT);
+        Ok(Self::new(client, Keyspace::new(namespace)?))
     }
 
     pub fn address(&self) -> &Address {
-        self.link.address()
+        self.client.address()
     }
 
-    /// What to say when an answer does not come.
+    /// The error for an answer that does not come in time.
     pub fn late(&self) -> Error {
         let address = self.address().to_string();
-        Error::Unavailable { address, reason: connection::LATE.to_owned() }
+        Error::Unavailable { address, reason: LATE.to_owned() }
     }
 
     pub fn space(&self) -> &Keyspace {
@@ -49,9 +49,9 @@ impl Checkpoints {
     pub async fn check(&self) -> Result<(), Error> {
         let mut cmd = redis::cmd("INFO");
         cmd.arg("server");
-        let (_, info) = match self.link.send_everywhere(&cmd).await {
+        let (_, info) = match self.client.send_everywhere(&cmd).await {
             Ok(answers) => answers.into_iter().next().unwrap_or((None, Value::Nil)),
-            // Who may not ask finds out by using it.
+            // A user who may not ask finds out with the first call.
             Err(Error::Refused { reason, .. }) if reason.starts_with("NoPerm") => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -67,7 +67,7 @@ impl Checkpoints {
 
     /// The server's clock, in milliseconds. In a cluster, of one of the servers.
     pub async fn now_ms(&self) -> Result<i64, Error> {
-        let answers = self.link.send_everywhere(&redis::cmd("TIME")).await?;
+        let answers = self.client.send_everywhere(&redis::cmd("TIME")).await?;
         let time = answers.into_iter().next().and_then(|(_, time)| reply::list(time)).unwrap_or_default();
         let numbers: Vec<i64> = time.iter().filter_map(reply::integer).collect();
         Ok(numbers.first().unwrap_or(&0) * 1_000 + numbers.get(1).unwrap_or(&0) / 1_000)
@@ -75,11 +75,11 @@ impl Checkpoints {
 
     /// Sends a call about a thread, whose name belongs into an error.
     pub(crate) async fn send(&self, thread: &str, cmd: &Cmd) -> Result<Value, Error> {
-        self.link.send(cmd).await.map_err(|error| name_thread(error, thread))
+        self.client.send(cmd).await.map_err(|error| name_thread(error, thread))
     }
 
     pub(crate) async fn send_all(&self, thread: &str, cmds: &[Cmd]) -> Result<Vec<Value>, Error> {
-        self.link.send_all(cmds).await.map_err(|error| name_thread(error, thread))
+        self.client.send_all(cmds).await.map_err(|error| name_thread(error, thread))
     }
 }
 

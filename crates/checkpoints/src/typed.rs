@@ -1,4 +1,4 @@
-//! What LangGraph's serializer made of a value: the name of a format, and bytes in it.
+//! A value as LangGraph's serializer encoded it: the name of a format, and bytes in it.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ impl Typed {
         Self::parts(&keys::escape(format), bytes).concat()
     }
 
-    /// What is stored, in parts; `format` is escaped.
+    /// The stored form, in parts; `format` is escaped.
     pub(crate) fn parts<'a>(format: &'a str, bytes: &'a [u8]) -> [&'a [u8]; 3] {
         [format.as_bytes(), b":", bytes]
     }

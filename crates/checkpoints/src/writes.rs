@@ -4,7 +4,7 @@
 use crate::pack::{Packer, Unpacker};
 use crate::typed::Typed;
 
-/// What a task wrote to a channel before the next checkpoint.
+/// A value that a task wrote to a channel before the next checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
     pub task: String,
@@ -14,7 +14,7 @@ pub struct Write {
     pub value: Typed,
 }
 
-/// Where a write stands among the writes of its task. Channels with a meaning of their own have a place of their own,
+/// The index of a write among the writes of its task. Channels with a meaning of their own have an index of their own,
 /// below 0, and a later write there replaces the one before; all others are written once.
 pub fn index_of(channel: &str, position: usize) -> i64 {
     match channel {

@@ -74,7 +74,7 @@ metrics! {
         "Entries of the outbox that could not be archived and are dead letters; their runs were rebuilt";
     REDIS_UP = Gauge "redis_up" [] "Whether Redis did what it was last asked, 1 or 0; where what is in flight is there";
     REDIS_ERRORS = Counter "redis_errors" ["reason"]
-        "Calls that Redis did not carry out: unreachable, loading, read_only, full, unsafe, login, forbidden, busy";
+        "Calls that Redis did not carry out: unreachable, loading, read_only, moved, full, unsafe, login, forbidden, busy";
     REDIS_RECONNECTS = Counter "redis_reconnects" [] "Connections to Redis made anew, after the first";
     RUNS_TAKEN_UP = Counter "runs_taken_up" []
         "Runs rebuilt from their histories: at start, after a loss of Redis, for a retry";

@@ -54,8 +54,8 @@ settings! {
         default: Some("./switchyard-data")
     };
 
-    /// The Redis that holds runs in flight, instead of the memory of this process: `redis://`, `rediss://` (TLS) or
-    /// `redis+unix://`, with user and password if Redis asks for them.
+    /// The Redis that holds runs in flight, instead of the memory of this process: `redis://`, `rediss://` (TLS),
+    /// `redis+unix://` or `redis+sentinel://`, with user and password if Redis asks for them.
     ///
     /// Redis 7 or newer or Valkey, with `noeviction` and an append-only file. `docs/operating/redis.md` describes it.
     redis: Option<Secret> = {

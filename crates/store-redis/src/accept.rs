@@ -24,7 +24,7 @@ enum Reserved {
 }
 
 impl RedisStore {
-    /// What is accepted does not depend on other runs, so it can be archived before Redis has it. If Redis is lost in
+    /// Accepts a run. Its acceptance does not depend on other runs, so it is archived before Redis has it. If Redis is lost in
     /// between, the recovery pass finds the run in the archive.
     pub(crate) async fn take_in(&self, new: NewRun) -> Result<Acceptance, StoreError> {
         let definition = new.accepted.definition;

@@ -14,7 +14,7 @@ use crate::store::RedisStore;
 /// The id while `switchyard redis rebuild` is at work.
 pub(crate) const REBUILDING: &str = "rebuilding";
 
-/// What a client knows about the archive that its Redis has to belong to. Until it is told one, it accepts any.
+/// The archive that the Redis of a client has to belong to. Until one is set, any is accepted.
 #[derive(Debug, Default)]
 pub(crate) struct Binding {
     expected: OnceLock<Expected>,
@@ -97,7 +97,7 @@ pub(crate) fn other(server: &str, id: &str, location: &str, ours: ArchiveMark) -
     }
 }
 
-/// What Redis says to an archive.
+/// The answer of `archive_bind.lua`.
 enum Answer {
     Ours,
     Other { id: String, location: String },

@@ -1,48 +1,74 @@
-//! What is asked of Redis, over the one connection that is shared, or one of its own for what waits.
+//! Calls to Redis: over the shared connection, or over one of its own for a call that waits.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
-use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, ToRedisArgs, Value};
+use redis::aio::{ConnectionLike, PubSub};
+use redis::{Cmd, FromRedisValue, RedisError, ToRedisArgs, Value};
 use switchyard_observe::Metrics;
+use switchyard_redis::{
+    Address, CallError, Connection, Connector, Location, RunScript, Script, SharedConnection, Timeouts,
+};
 use switchyard_store::StoreError;
 
-use crate::address;
 use crate::binding::Binding;
-use crate::connection::SharedConnection;
-use crate::scripts::Script;
+use crate::health::Health;
 
 /// The oldest server that has every command the scripts use.
 const VERSION_MIN: u32 = 7;
 
+const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(2), answer: Duration::from_secs(5) };
+
 /// How often a server that still reads its data is asked whether it has.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Cheap to clone; clones share the connection.
+/// Calls to one Redis that belongs to one archive. Clones share the connection.
 #[derive(Clone)]
 pub(crate) struct Client {
-    link: Arc<SharedConnection>,
+    shared: Arc<SharedConnection>,
+    health: Arc<Health>,
     binding: Arc<Binding>,
 }
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("place", &self.link.location()).finish_non_exhaustive()
+        f.debug_struct("Client").field("server", &self.location()).finish_non_exhaustive()
     }
 }
 
+/// Connections to the address of a hot store.
+pub(crate) fn connector(url: &str) -> Result<Connector, StoreError> {
+    let address = Address::parse(url).map_err(|error| {
+        StoreError::unavailable(format!("the address of Redis cannot be understood: {error}"))
+    })?;
+    match address.location() {
+        Location::Cluster(_) => Err(no_cluster(&address)),
+        Location::Server(_) | Location::Sentinel(_) => {
+            Ok(Connector::new(address, TIMEOUTS).for_single_servers())
+        }
+    }
+}
+
+fn no_cluster(address: &Address) -> StoreError {
+    StoreError::unavailable(format!(
+        "{address} is a Redis Cluster, which the hot store does not run on: name a single server (redis://, rediss:// or \
+         redis+unix://) or the sentinels of one (redis+sentinel://)"
+    ))
+}
+
 impl Client {
-    /// Connects, and makes sure that the server is one that will do. Waits for one that still reads its data: that passes.
+    /// Connects, and checks that the server is suitable. Waits while the server still reads its data.
     pub(crate) async fn connect(url: &str, metrics: Arc<Metrics>) -> Result<Self, StoreError> {
-        let (client, location) = address::client(url)?;
+        let connector = connector(url)?;
+        let health = Health::new(connector.address().server_name(), metrics);
         let connected = Self {
-            link: Arc::new(SharedConnection::new(client, location, metrics)),
+            shared: Arc::new(SharedConnection::new(connector)),
+            health: Arc::new(health),
             binding: Arc::default(),
         };
-        connected.check_version().await?;
+        connected.check_server().await?;
         while let Err(error) = connected.query::<()>(&redis::cmd("PING")).await {
-            if !connected.link.is_loading() {
+            if !connected.health.is_loading() {
                 return Err(error);
             }
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -50,25 +76,34 @@ impl Client {
         Ok(connected)
     }
 
-    async fn check_version(&self) -> Result<(), StoreError> {
+    async fn check_server(&self) -> Result<(), StoreError> {
         let info: String = self.query(redis::cmd("INFO").arg("server")).await?;
-        // Valkey says which Redis it is compatible with on the same line.
-        let version = info.lines().find_map(|line| line.strip_prefix("redis_version:")).unwrap_or("").trim();
+        let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").trim();
+        let server = self.location();
+        match field("redis_mode:") {
+            "cluster" => return Err(no_cluster(self.shared.connector().address())),
+            "sentinel" => {
+                return Err(StoreError::unavailable(format!(
+                    "{server} is a sentinel and not a Redis: its address is redis+sentinel://{server}/<service>"
+                )));
+            }
+            _ => {}
+        }
+        // Valkey names the Redis that it is compatible with on the same line.
+        let version = field("redis_version:");
         let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok()).unwrap_or(0);
         if major >= VERSION_MIN {
             return Ok(());
         }
-        let location = self.link.location();
         Err(StoreError::unavailable(format!(
-            "Redis at {location} is version {version}; 7.0 or newer is needed"
+            "Redis at {server} is version {version}; 7.0 or newer is needed"
         )))
     }
 
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        let sent = self.send(command).await;
-        let answer = if reads(command) { sent.map_err(StoreError::not_applied) } else { sent };
-        let answer = answer?.unwrap_or(Value::Nil);
-        redis::from_redis_value(answer).map_err(|error| self.unreadable(&error))
+        let (number, mut connection) = self.connection().await?;
+        let answer = connection.req_packed_command(command).await.and_then(Value::extract_error);
+        self.read(answer.map_err(|error| self.failed_call(number, &error, reads(command))))
     }
 
     pub(crate) async fn query_all<T: FromRedisValue>(
@@ -76,17 +111,14 @@ impl Client {
         commands: &redis::Pipeline,
     ) -> Result<T, StoreError> {
         let (number, mut connection) = self.connection().await?;
-        match commands.query_async(&mut connection).await {
-            Ok(answer) => {
-                self.link.answered();
-                Ok(answer)
-            }
-            Err(error) if commands.cmd_iter().all(reads) => Err(self.failed(number, &error).not_applied()),
-            Err(error) => Err(self.failed(number, &error)),
+        let answer = commands.query_async(&mut connection).await;
+        if answer.is_ok() {
+            self.health.answered();
         }
+        answer.map_err(|error| self.failed_call(number, &error, commands.cmd_iter().all(reads)))
     }
 
-    /// Runs a script by its hash, and sends its text if the server does not know it (any more).
+    /// Runs a script by its hash.
     pub(crate) async fn run<T: FromRedisValue>(
         &self,
         script: &Script,
@@ -94,105 +126,105 @@ impl Client {
         args: &[impl ToRedisArgs],
     ) -> Result<T, StoreError> {
         let mut call = redis::cmd("EVALSHA");
-        call.arg(&script.hash).arg(keys.len()).arg(keys).arg(args);
+        call.arg(script.hash()).arg(keys.len()).arg(keys).arg(args);
         self.call(script, &call).await
     }
 
-    /// The same for a call of it that has been put together already.
+    /// Sends a call of a script that has been put together already.
     pub(crate) async fn call<T: FromRedisValue>(&self, script: &Script, call: &Cmd) -> Result<T, StoreError> {
-        loop {
-            let sent = self.send(call).await;
-            let answer = if script.changes { sent } else { sent.map_err(StoreError::not_applied) };
-            if let Some(answer) = answer? {
-                return redis::from_redis_value(answer).map_err(|error| self.unreadable(&error));
-            }
-            // The call itself was refused: nothing is unknown about it yet.
-            let load = redis::cmd("SCRIPT").arg("LOAD").arg(&script.text).to_owned();
-            self.query::<()>(&load).await.map_err(StoreError::not_applied)?;
-        }
-    }
-
-    /// None if it is a script that the server does not know.
-    async fn send(&self, command: &Cmd) -> Result<Option<Value>, StoreError> {
         let (number, mut connection) = self.connection().await?;
-        match connection.req_packed_command(command).await.and_then(Value::extract_error) {
-            Ok(answer) => {
-                self.link.answered();
-                Ok(Some(answer))
-            }
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => Ok(None),
-            Err(error) => Err(self.failed(number, &error)),
-        }
+        let answer = script.send(call, &mut connection).await.map_err(|error| match error {
+            CallError::Load(error) => self.failed_call(number, &error, true),
+            CallError::Call(error) => self.failed_call(number, &error, !script.writes()),
+        });
+        self.read(answer)
     }
 
-    /// The same Redis, whichever archive it belongs to.
+    fn read<T: FromRedisValue>(&self, answer: Result<Value, StoreError>) -> Result<T, StoreError> {
+        let answer = answer?;
+        self.health.answered();
+        redis::from_redis_value(answer).map_err(|error| self.unreadable(&error))
+    }
+
+    /// The same connection, for calls that are right whichever archive this Redis belongs to.
     pub(crate) fn unbound(&self) -> Self {
-        Self { link: self.link.clone(), binding: Arc::default() }
+        Self { shared: self.shared.clone(), health: self.health.clone(), binding: Arc::default() }
     }
 
     pub(crate) fn binding(&self) -> &Binding {
         &self.binding
     }
 
-    /// The server, for sentences.
+    /// The server's name, for sentences.
     pub(crate) fn location(&self) -> &str {
-        self.link.location()
+        self.health.server()
     }
 
-    async fn connection(&self) -> Result<(u64, MultiplexedConnection), StoreError> {
-        let (number, connection) = self.link.connection().await.map_err(|error| self.refused(&error))?;
+    async fn connection(&self) -> Result<(u64, Connection), StoreError> {
+        let (number, connection) = self.shared.get().await.map_err(|error| self.refused(&error))?;
+        self.health.connected(number);
         if !self.binding.was_asked(number)? {
             let asked = self.ask_whose(connection.clone()).await;
-            asked.map_err(|error| self.failed(number, &error).not_applied())??;
+            asked.map_err(|error| self.failed_call(number, &error, true))??;
             self.binding.asked(number);
         }
         Ok((number, connection))
     }
 
-    /// A new connection may lead to another server, which belongs to another archive.
-    async fn ask_whose(
-        &self,
-        mut connection: MultiplexedConnection,
-    ) -> Result<Result<(), StoreError>, RedisError> {
+    /// Asks which archive the server belongs to: a new connection may lead to another server.
+    async fn ask_whose(&self, mut connection: Connection) -> Result<Result<(), StoreError>, RedisError> {
         let Some(ask) = self.binding.question() else { return Ok(Ok(())) };
         let (id, location) = ask.query_async::<(Option<String>, Option<String>)>(&mut connection).await?;
-        Ok(self.binding.compare(self.link.location(), id, location))
+        Ok(self.binding.compare(self.location(), id, location))
     }
 
     /// A connection of its own for a command that waits.
-    pub(crate) async fn blocking(&self) -> Result<MultiplexedConnection, StoreError> {
+    pub(crate) async fn blocking(&self) -> Result<Connection, StoreError> {
         self.binding.check()?;
-        let connection = self.link.another().await.map_err(|error| self.refused(&error))?;
+        let connection = self.shared.connector().connect().await.map_err(|error| self.refused(&error))?;
         self.ask_whose(connection.clone()).await.map_err(|error| self.refused(&error))??;
         Ok(connection)
     }
 
     /// A connection of its own for what is published.
-    pub(crate) async fn listen(&self) -> Result<PubSub, StoreError> {
-        self.link.listening().await.map_err(|error| self.refused(&error))
+    pub(crate) async fn subscribe(&self) -> Result<PubSub, StoreError> {
+        self.shared.connector().subscribe().await.map_err(|error| self.refused(&error))
     }
 
     /// There is no connection: nothing was sent.
     fn refused(&self, error: &RedisError) -> StoreError {
-        self.link.failed(None, error).told(self.link.location(), error)
+        self.health.explain(self.health.failed(error), error)
     }
 
     /// A call on this connection was refused, or its answer did not come.
-    fn failed(&self, connection: u64, error: &RedisError) -> StoreError {
-        let trouble = self.link.failed(Some(connection), error);
-        match trouble.told(self.link.location(), error) {
-            StoreError::Unavailable(why) if trouble.may_have_changed_something(error) => {
+    fn failed_call(&self, number: u64, error: &RedisError, only_read: bool) -> StoreError {
+        let failure = self.health.failed(error);
+        if failure.ends_the_connection() {
+            self.shared.discard(number);
+        }
+        match self.health.explain(failure, error) {
+            StoreError::Unavailable(why) if !only_read && failure.may_have_changed_something(error) => {
                 StoreError::OutcomeUnknown(why)
             }
-            told => told,
+            explained => explained,
         }
     }
 
     fn unreadable(&self, error: &impl std::fmt::Display) -> StoreError {
-        StoreError::Corrupt(format!(
-            "Redis at {} answered something unexpected: {error}",
-            self.link.location()
-        ))
+        StoreError::Corrupt(format!("Redis at {} answered something unexpected: {error}", self.location()))
+    }
+}
+
+impl RunScript for Client {
+    type Error = StoreError;
+
+    async fn run_script<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        keys: &[String],
+        args: &[String],
+    ) -> Result<T, StoreError> {
+        self.run(script, keys, args).await
     }
 }
 

@@ -57,7 +57,7 @@ impl RedisStore {
         answer.map_err(StoreError::not_applied)
     }
 
-    /// What is archived of a run: told in this process if it ships, else published by the process that does.
+    /// News of what is archived of a run: from this process if it ships the outbox, else published by the process that does.
     fn news_of(&self, run: RunId) -> watch::Receiver<Change> {
         match self.shipper.fence() {
             None => self.waiters.follow(run),

@@ -56,7 +56,7 @@ pub(crate) struct GraphOfRun {
     pub(crate) priority: Option<u8>,
 }
 
-/// What a script is told about a node.
+/// The arguments of scripts about a node.
 #[derive(Debug)]
 pub(crate) struct NodeHints {
     pub(crate) name: String,
@@ -171,7 +171,7 @@ impl Graph {
         &self.hints[ix.index()]
     }
 
-    /// What a settlement of a node says about the graph, as `includes/settle.lua` reads it.
+    /// Writes the hints that go with the settlement of a node, as `includes/settle.lua` reads it.
     pub(crate) fn write_hints(&self, ix: NodeIx, ending: Ending, priority: Option<u8>, call: &mut Cmd) {
         let (node, hints) = (self.ir.node(ix), self.hints_of(ix));
         // Its own are needed where it is queued again.

@@ -9,7 +9,7 @@ use switchyard_core::{ApprovalId, Hash, RunId};
 /// The group that every worker reads tasks in.
 pub(crate) const GROUP: &str = "workers";
 
-/// Where tasks of the high, normal and low band lie. Different beginnings, because a type may contain any suffix.
+/// The beginnings of the streams of the high, normal and low band. Not suffixes: the name of a queue may end in anything.
 pub(crate) const BANDS: [&str; 3] = ["wf.high.", "wf.tasks.", "wf.low."];
 
 /// The names of one partition. Scripts build the names of runs that they find in streams themselves, from the
@@ -44,7 +44,7 @@ impl Keys {
         takes(&self.plain, queue)
     }
 
-    /// What every name begins with.
+    /// The beginning of every name.
     pub(crate) fn begin(&self) -> &str {
         &self.begin
     }
@@ -98,7 +98,7 @@ impl Keys {
         self.name("wf.cancels")
     }
 
-    /// String: the text of a definition, for those who execute its steps while the archive is away.
+    /// String: the text of a definition, for workers that execute its steps while the archive is away.
     pub fn definition(&self, definition: Hash) -> String {
         self.name(&format!("definition:{}", definition.hex()))
     }
@@ -108,7 +108,7 @@ impl Keys {
         self.ir_of(&definition.hex())
     }
 
-    /// The same, by its hash as scripts are told.
+    /// The same, by the hex digits of its hash, as scripts have it.
     pub(crate) fn ir_of(&self, hash: &str) -> String {
         self.name(&format!("ir:{hash}"))
     }

@@ -12,18 +12,15 @@
 //! Every name in Redis is in `keys.rs` and in `docs/reference/keys.md`.
 
 mod accept;
-mod address;
 mod admin;
 mod binding;
 mod client;
 mod command;
-mod connection;
-mod error;
 mod fast_path;
 mod graph_gc;
 mod graphs;
+mod health;
 mod keys;
-mod lock;
 mod outbox;
 mod plain;
 mod probe;

@@ -1,4 +1,4 @@
-//! What is published: work for those who wait for it, news for those who follow runs.
+//! Publish and subscribe: idle workers hear of tasks, followers hear of changes to runs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Runs that are subscribed to, or left, with one command.
 const AT_ONCE: usize = 1_000;
 
-/// Who waits in this process, and for what.
+/// The callers of this process that wait: for tasks, for timers, for changes to runs.
 #[derive(Debug)]
 pub(crate) struct Waiters {
     pub(crate) timers: Notify,
@@ -34,7 +34,7 @@ pub(crate) struct Waiters {
     asked: parking_lot::Mutex<Option<mpsc::UnboundedReceiver<Asked>>>,
 }
 
-/// What the listener is to do about a run.
+/// A request to the listener about a run.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Follow(RunId),
@@ -90,7 +90,7 @@ pub(crate) struct Listener {
     keys: Keys,
     archived: Arc<dyn RunIndex>,
     waiters: Arc<Waiters>,
-    /// What the names of run channels begin with.
+    /// The beginning of the names of run channels.
     runs: String,
 }
 
@@ -117,7 +117,7 @@ impl Listener {
 
     /// Listens until the connection breaks.
     async fn listen(&self, asked: &mut mpsc::UnboundedReceiver<Asked>) -> Result<(), StoreError> {
-        let (mut sink, published) = self.client.listen().await?.split();
+        let (mut sink, published) = self.client.subscribe().await?.split();
         sink.subscribe(self.keys.wake()).await.map_err(StoreError::unavailable)?;
         let before = self.waiters.followers.followed().into_iter().map(Asked::Follow).collect();
         let mut channels = Channels { sink, followed: HashSet::new() };
@@ -206,7 +206,7 @@ struct Channels {
     followed: HashSet<RunId>,
 }
 
-/// What is to be done, in this order.
+/// Changes of subscriptions, made in this order.
 struct Changes {
     subscribe: Vec<RunId>,
     leave: HashSet<RunId>,

@@ -1,24 +1,17 @@
-//! The scripts, as Redis runs them: one command a file, helpers from `includes/` put in where they are named.
+//! The scripts of the hot store: one command a file, helpers in `includes/`.
 
 use std::sync::LazyLock;
 
-/// A script with its includes put in, named by the hash of its text: two releases can share one server.
-#[derive(Debug)]
-pub(crate) struct Script {
-    pub(crate) text: String,
-    pub(crate) hash: String,
-    /// Whether it writes. The answer to one that only reads can be lost without leaving anything unknown.
-    pub(crate) changes: bool,
-}
+use switchyard_redis::{CLOCK_INCLUDE, Effect, LOCK_INCLUDE, LOCK_RENEW, LOCK_TAKE, Script};
 
 const INCLUDES: &[(&str, &str)] = &[
     ("arguments", include_str!("scripts/includes/arguments.lua")),
     ("chunks", include_str!("scripts/includes/chunks.lua")),
     ("claim", include_str!("scripts/includes/claim.lua")),
-    ("clock", include_str!("scripts/includes/clock.lua")),
+    ("clock", CLOCK_INCLUDE),
     ("events", include_str!("scripts/includes/events.lua")),
     ("keys", include_str!("scripts/includes/keys.lua")),
-    ("lock", include_str!("scripts/includes/lock.lua")),
+    ("lock", LOCK_INCLUDE),
     ("nodes", include_str!("scripts/includes/nodes.lua")),
     ("pending", include_str!("scripts/includes/pending.lua")),
     ("queues", include_str!("scripts/includes/queues.lua")),
@@ -27,78 +20,54 @@ const INCLUDES: &[(&str, &str)] = &[
     ("task", include_str!("scripts/includes/task.lua")),
 ];
 
-impl Script {
-    fn new(source: &str, changes: bool) -> Self {
-        let text = expand(source);
-        let hash = redis::Script::new(&text).get_hash().to_owned();
-        Self { text, hash, changes }
-    }
-}
-
-/// Puts the text of an include in place of each line `--#include name`.
-fn expand(source: &str) -> String {
-    let mut text = String::new();
-    for line in source.lines() {
-        let named = line.strip_prefix("--#include ").map(str::trim);
-        match named.and_then(|name| INCLUDES.iter().find(|(known, _)| *known == name)) {
-            Some((_, include)) => text.push_str(include.trim_end()),
-            None => text.push_str(line),
-        }
-        text.push('\n');
-    }
-    text
-}
-
 macro_rules! scripts {
-    ($($does:ident $name:ident = $file:literal;)*) => {
+    ($($effect:ident $name:ident = $file:literal;)*) => {
         $(pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| {
-            Script::new(include_str!(concat!("scripts/", $file, ".lua")), stringify!($does) == "writes")
+            Script::new(include_str!(concat!("scripts/", $file, ".lua")), INCLUDES, Effect::$effect)
         });)*
 
-        /// Every script with its name.
+        /// Every script with its name, and those of the lock.
         pub(crate) fn all() -> Vec<(&'static str, &'static Script)> {
-            vec![$(($file, &*$name)),*]
+            vec![("lock_renew", &*LOCK_RENEW), ("lock_take", &*LOCK_TAKE), $(($file, &*$name)),*]
         }
     };
 }
 
 scripts! {
-    writes ARCHIVE_BIND = "archive_bind";
-    writes COMMIT = "commit";
-    writes DROP_GRAPHS = "drop_graphs";
-    reads DUE = "due";
-    writes FORGET = "forget";
-    writes HEARTBEAT = "heartbeat";
-    reads HELD = "held";
-    writes LOCK_RENEW = "lock_renew";
-    writes LOCK_RUN = "lock_run";
-    writes LOCK_TAKE = "lock_take";
-    writes LEAVE = "leave";
-    reads LOAD = "load";
-    writes LOST = "lost";
-    writes PENDING = "pending";
-    reads QUEUES = "queues";
-    writes PUBLISH = "publish";
-    writes QUEUE_READY = "queue_ready";
-    writes RESERVE = "reserve";
-    writes SHIP_DONE = "ship_done";
-    writes SHIP_NEXT = "ship_next";
-    writes STEP = "step";
-    writes TAKE_SIGNALS = "take_signals";
-    writes WORKER_ALIVE = "worker_alive";
+    Writes ARCHIVE_BIND = "archive_bind";
+    Writes COMMIT = "commit";
+    Writes DROP_GRAPHS = "drop_graphs";
+    Reads DUE = "due";
+    Writes FORGET = "forget";
+    Writes HEARTBEAT = "heartbeat";
+    Reads HELD = "held";
+    Writes LOCK_RUN = "lock_run";
+    Writes LEAVE = "leave";
+    Reads LOAD = "load";
+    Writes LOST = "lost";
+    Writes PENDING = "pending";
+    Reads QUEUES = "queues";
+    Writes PUBLISH = "publish";
+    Writes QUEUE_READY = "queue_ready";
+    Writes RESERVE = "reserve";
+    Writes SHIP_DONE = "ship_done";
+    Writes SHIP_NEXT = "ship_next";
+    Writes STEP = "step";
+    Writes TAKE_SIGNALS = "take_signals";
+    Writes WORKER_ALIVE = "worker_alive";
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What Redis really runs, reviewed as a diff.
+    /// The texts that Redis runs, reviewed as a diff.
     #[test]
     fn the_texts_are_those_of_the_snapshots() {
         for (name, script) in all() {
-            assert!(!script.text.contains("--#include"), "{name} names an include that is not there");
+            assert!(!script.text().contains("--#include"), "{name} names an include that is not there");
             insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
-                insta::assert_snapshot!(name, script.text);
+                insta::assert_snapshot!(name, script.text());
             });
         }
     }
@@ -109,7 +78,7 @@ mod tests {
         let chunks =
             INCLUDES.iter().find(|(name, _)| *name == "chunks").map_or("", |(_, text)| text.trim_end());
         for (name, script) in all() {
-            let rest = script.text.replace(chunks, "").replace("cmsgpack.unpack(", "");
+            let rest = script.text().replace(chunks, "").replace("cmsgpack.unpack(", "");
             assert!(!rest.contains("unpack("), "{name} unpacks a list by itself: use includes/chunks.lua");
         }
         // Of what is not a chunk, no more than a constant number of words.
@@ -123,7 +92,7 @@ mod tests {
     fn every_script_says_what_it_takes_and_gives() {
         for (name, script) in all() {
             for part in ["-- KEYS", "-- ARGV", "-- Returns"] {
-                assert!(script.text.contains(part), "{name} does not say {part}");
+                assert!(script.text().contains(part), "{name} does not say {part}");
             }
         }
     }

@@ -9,6 +9,7 @@ use switchyard_core::ir::Ir;
 use switchyard_core::run::{ClaimRef, Operation, Progress, Run, Settled, Settlement, Task};
 use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use switchyard_observe::Observe;
+use switchyard_redis::{FencedLock, Taken};
 use switchyard_store::{
     Archive, ArchiveMark, Change, Clock, HotStore, Size, StoreError, SystemClock, Unarchived, Unfinished,
     Worker,
@@ -21,7 +22,6 @@ use crate::client::Client;
 use crate::fast_path::batch::StepBatcher;
 use crate::graphs::Graphs;
 use crate::keys::Keys;
-use crate::lock::{FencedLock, Taken};
 use crate::outbox::Shipper;
 use crate::plain::SignalMover;
 use crate::pubsub::{Listener, Waiters};
@@ -37,7 +37,7 @@ const DEFINITIONS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Where Redis is, and how it is used.
 #[derive(Clone, Debug)]
 pub struct RedisSettings {
-    /// `redis://`, `rediss://` (TLS) or `redis+unix://`, with user and password if the server wants them.
+    /// `redis://`, `rediss://` (TLS), `redis+unix://` or `redis+sentinel://`, with user and password if the server wants them.
     pub url: String,
     /// What every name in Redis begins with.
     pub prefix: String,
@@ -51,7 +51,7 @@ pub struct RedisSettings {
     pub stuck_after: Duration,
     /// Instead of the server's time. For tests.
     pub clock: Option<Arc<dyn Clock>>,
-    /// Who is told what happens.
+    /// Receives metrics, logs and traces.
     pub observe: Observe,
 }
 

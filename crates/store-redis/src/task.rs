@@ -134,7 +134,7 @@ pub(crate) fn unreadable(error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(format!("Redis answered something else than the script says: {error}"))
 }
 
-/// What is short of a task, in order.
+/// The short fields of a task, in order.
 struct Head<'a>(std::str::Split<'a, char>);
 
 impl<'a> Head<'a> {

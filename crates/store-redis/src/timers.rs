@@ -116,7 +116,7 @@ impl RedisStore {
     }
 }
 
-/// The run that a moment belongs to.
+/// The run of a member of `wf.timers` or `wf.leases`.
 fn run_of(member: &str) -> Option<RunId> {
     member.split(' ').next()?.parse().ok()
 }

@@ -102,8 +102,8 @@ async fn tls_with_an_authority_of_ones_own() {
     let other = format!("{url}?ssl_ca_certs={}", shown(&strangers.ca()));
     works(&other, "").await.expect_err("that is another authority");
     assert_eq!(probe(&other).await, None, "it will not be trusted later either");
-    let nobody = format!("rediss://localhost:{}", free_port());
-    assert!(probe(&nobody).await.is_some_and(|why| why.to_string().contains("does not answer")));
+    let absent = format!("rediss://localhost:{}", free_port());
+    assert!(probe(&absent).await.is_some_and(|why| why.to_string().contains("does not answer")));
     let error = works(&with_ca.replace("rediss", "redis"), "").await.expect_err("no TLS, no certificates");
     assert!(error.to_string().contains("certificates are for rediss:// URLs"), "{error}");
 }

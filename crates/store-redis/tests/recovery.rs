@@ -187,8 +187,8 @@ async fn what_redis_forgot_is_done_again() {
     scene.finish(&[run]).await;
 }
 
-/// A Redis that was set back goes on until it is further than the archive was. None of that is archived: what comes
-/// after the archive's last event has a number that fits, and another past.
+/// A Redis that was set back goes on until it is further than the archive was. None of that is archived:
+/// the events after the archive's last one have the right numbers, and follow from other events.
 #[tokio::test]
 async fn what_follows_a_contradiction_is_not_archived() {
     let mut scene = Scene::new().await;

@@ -4,6 +4,7 @@ pub mod certificates;
 pub mod postgres;
 pub mod proxy;
 pub mod redis;
+pub mod sentinel;
 
 /// A port that is free at the moment.
 pub fn free_port() -> u16 {

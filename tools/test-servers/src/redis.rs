@@ -89,10 +89,9 @@ impl Redis {
     }
 
     fn end(&mut self, how: &str) {
-        let Some(mut keeper) = self.keeper.take() else { return };
-        let mut stdin = keeper.stdin.take().expect("stdin is a pipe");
-        writeln!(stdin, "{how}").expect("the keeper listens");
-        keeper.wait().expect("the keeper ends");
+        if let Some(keeper) = self.keeper.take() {
+            end(keeper, how);
+        }
     }
 
     /// Starts what was stopped, at the same place with the data that lies there.
@@ -112,21 +111,34 @@ impl Redis {
 
     fn launch(&mut self, options: &[&str], said_first: &str) {
         assert!(self.keeper.is_none(), "the server runs");
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(SCRIPT).arg("redis.sh").arg(self.folder.path()).arg(program());
-        command.args(["--port", "0", "--save", ""]).args(&self.options);
-        command.args(options);
-        command.arg("--dir").arg(self.folder.path()).arg("--unixsocket").arg(self.socket());
-        // A group of its own: Ctrl-C is for the tests, which then take the server with them.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut keeper = command.spawn().expect("sh is there");
-        let log = keeper.stdout.take().expect("stdout is a pipe");
-        if let Err(log) = wait_until(log, said_first) {
-            drop(keeper.stdin.take());
-            panic!("the server did not start:\n{log}");
-        }
-        self.keeper = Some(keeper);
+        let [folder, socket] = [self.folder.path(), &self.socket()].map(|path| path.display().to_string());
+        let words = ["--port", "0", "--save", ""].into_iter().chain(self.options.iter().map(String::as_str));
+        let words = words.chain(options.iter().copied());
+        let words: Vec<&str> = words.chain(["--dir", &folder, "--unixsocket", &socket]).collect();
+        self.keeper = Some(launch(self.folder.path(), &words, said_first));
     }
+}
+
+/// Starts the server with these words of its command line, and waits until its log says that.
+pub(crate) fn launch(folder: &Path, words: &[&str], said_first: &str) -> Child {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(SCRIPT).arg("redis.sh").arg(folder).arg(program()).args(words);
+    // A group of its own: Ctrl-C is for the tests, which then take the server with them.
+    command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut keeper = command.spawn().expect("sh is there");
+    let log = keeper.stdout.take().expect("stdout is a pipe");
+    if let Err(log) = wait_until(log, said_first) {
+        drop(keeper.stdin.take());
+        panic!("the server did not start:\n{log}");
+    }
+    keeper
+}
+
+/// Ends a server that was launched; `how` is a word of `redis.sh`.
+pub(crate) fn end(mut keeper: Child, how: &str) {
+    let mut stdin = keeper.stdin.take().expect("stdin is a pipe");
+    writeln!(stdin, "{how}").expect("the keeper listens");
+    keeper.wait().expect("the keeper ends");
 }
 
 impl Drop for Redis {

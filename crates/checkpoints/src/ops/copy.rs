@@ -11,12 +11,12 @@ impl Checkpoints {
     /// Everything of a thread, as it is at one moment, under another id. The copy lives as long as the original. Whether
     /// there was something to copy.
     pub async fn copy_thread(&self, source: &str, target: &str) -> Result<bool, Error> {
-        let dump = self.send(source, &scripts::DUMP.call(&self.space.thread(source))).await?;
+        let dump = self.send(source, &scripts::call(&scripts::DUMP, &self.space.thread(source))).await?;
         if dump == Value::Nil {
             return Ok(false);
         }
         let parts = reply::list(dump).ok_or_else(|| Error::corrupt(source, "it cannot be copied"))?;
-        let mut call = scripts::RESTORE.call(&self.space.thread(target));
+        let mut call = scripts::call(&scripts::RESTORE, &self.space.thread(target));
         call.arg(target);
         for part in parts {
             match part {

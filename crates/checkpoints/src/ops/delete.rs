@@ -18,7 +18,7 @@ impl Checkpoints {
 
     /// Deletes a thread that was not written to since this time of the server's clock. Whether it did.
     pub async fn delete_idle_thread(&self, thread: &str, since_ms: i64) -> Result<bool, Error> {
-        let mut call = scripts::DELETE_IDLE.call(&self.space.thread(thread));
+        let mut call = scripts::call(&scripts::DELETE_IDLE, &self.space.thread(thread));
         call.arg(since_ms);
         Ok(reply::integer(&self.send(thread, &call).await?) == Some(1))
     }
@@ -31,7 +31,7 @@ impl Checkpoints {
         }
         let mut removed = 0;
         for thread in self.thread_ids().await? {
-            let mut call = scripts::DELETE_RUNS.call(&self.space.thread(&thread));
+            let mut call = scripts::call(&scripts::DELETE_RUNS, &self.space.thread(&thread));
             call.arg(runs);
             let answer = self.send(&thread, &call).await?;
             removed += reply::integer(&answer).and_then(|count| u64::try_from(count).ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What a channel is rebuilt from whose checkpoints hold only changes: the writes since its last stored value.
+//! The writes since a channel's last stored value: a channel whose checkpoints hold only changes is rebuilt from them.
 
 use std::collections::HashSet;
 
@@ -48,7 +48,7 @@ impl Checkpoints {
         // The newest first, as the walk finds them.
         while !open.is_empty() {
             let looked_for: Vec<usize> = open.iter().copied().collect();
-            let mut call = scripts::DELTA_HISTORY.call(&self.space.thread(thread));
+            let mut call = scripts::call(&scripts::DELTA_HISTORY, &self.space.thread(thread));
             call.arg(keys::namespace_prefix(ns)).arg(&from).arg(u8::from(is_ancestor)).arg(ANCESTORS_MAX);
             looked_for.iter().for_each(|number| {
                 call.arg(&*keys::escape(&channels[*number]));

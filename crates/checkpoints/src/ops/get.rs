@@ -59,7 +59,7 @@ impl Get {
     }
 
     pub(super) fn call(&self, space: &Keyspace) -> EncodedCall {
-        let mut call = scripts::GET_TUPLE.words(space, &self.thread, 0);
+        let mut call = scripts::encoded_call(&scripts::GET_TUPLE, space, &self.thread, 0);
         match self.refresh_ms {
             Some(ttl_ms) => call.number(ttl_ms),
             None => call.text("-1"),

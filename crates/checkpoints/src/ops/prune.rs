@@ -36,7 +36,8 @@ impl Checkpoints {
                 self.delete_thread(thread).await?;
                 continue;
             }
-            let answer = self.send(thread, &scripts::PRUNE.call(&self.space.thread(thread))).await?;
+            let answer =
+                self.send(thread, &scripts::call(&scripts::PRUNE, &self.space.thread(thread))).await?;
             removed += reply::integer(&answer).and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
         }
         Ok(removed)

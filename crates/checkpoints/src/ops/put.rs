@@ -96,7 +96,7 @@ impl Put {
         };
         let record = draft.pack();
         let size = record.len() + self.values.size() + self.emptied.size();
-        let mut call = scripts::PUT.words(space, &self.thread, size);
+        let mut call = scripts::encoded_call(&scripts::PUT, space, &self.thread, size);
         call.number(self.ttl_ms);
         call.text(&self.thread);
         call.text(&self.prefix);

@@ -46,7 +46,7 @@ impl PutWrites {
     fn call(&self, space: &Keyspace) -> EncodedCall {
         let [ns, checkpoint, task] = [&self.ns, &self.checkpoint, &self.task].map(|part| keys::escape(part));
         let writes = writes::pack(&self.path, &self.values);
-        let mut call = scripts::PUT_WRITES.words(space, &self.thread, writes.len());
+        let mut call = scripts::encoded_call(&scripts::PUT_WRITES, space, &self.thread, writes.len());
         call.number(self.ttl_ms);
         call.text(&self.thread);
         call.join(&[ns.as_bytes(), b"/", checkpoint.as_bytes(), b"/", task.as_bytes()]);

@@ -15,7 +15,7 @@ pub struct ThreadInfo {
     pub values: u64,
     /// Tasks with pending writes.
     pub tasks: u64,
-    /// What its keys take in Redis, as Redis estimates it.
+    /// The memory that its keys take, as Redis estimates it.
     pub bytes: u64,
     /// When it was written to, in milliseconds, by the server's clock.
     pub at_ms: i64,
@@ -33,7 +33,7 @@ impl Checkpoints {
     /// The ids of all threads, in no order. Not a snapshot: a thread that comes or goes meanwhile may be in it or not.
     pub async fn thread_ids(&self) -> Result<Vec<String>, Error> {
         let mut found = std::collections::HashSet::new();
-        for (node, first) in self.link.send_everywhere(&self.scan("0")).await? {
+        for (node, first) in self.client.send_everywhere(&self.scan("0")).await? {
             let mut page = first;
             loop {
                 let (cursor, keys) = scanned(page).unwrap_or_default();
@@ -41,7 +41,7 @@ impl Checkpoints {
                 if cursor == "0" || cursor.is_empty() {
                     break;
                 }
-                page = self.link.send_to(&node, &self.scan(&cursor)).await?;
+                page = self.client.send_to(&node, &self.scan(&cursor)).await?;
             }
         }
         Ok(found.into_iter().collect())
@@ -66,7 +66,7 @@ impl Checkpoints {
         cmd
     }
 
-    /// What is known of a thread, or nothing if there is none.
+    /// The facts about a thread; `None` if there is no such thread.
     pub async fn thread_info(&self, thread: &str) -> Result<Option<ThreadInfo>, Error> {
         let keys = self.space.thread(thread);
         let mut cmds = vec![command("HMGET", [keys.meta(), "format", "at"])];

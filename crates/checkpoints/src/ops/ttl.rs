@@ -26,7 +26,7 @@ impl Checkpoints {
             Ttl::Own { ttl_ms } => (0, ttl_ms.max(1).to_string()),
             Ttl::Forever => (0, "0".to_owned()),
         };
-        let mut call = scripts::SET_TTL.call(&self.space.thread(thread));
+        let mut call = scripts::call(&scripts::SET_TTL, &self.space.thread(thread));
         call.arg(saver_ms).arg(own);
         Ok(reply::integer(&self.send(thread, &call).await?) == Some(1))
     }

@@ -1,6 +1,9 @@
 -- Removes the checkpoints that were made by any of these runs.
 -- ARGV the ids of the runs
 -- Returns how many checkpoints were removed. Errors: SWFORMAT n
+--#include open
+--#include load
+--#include remove
 local _, _, refused = open()
 if refused then return refused end
 

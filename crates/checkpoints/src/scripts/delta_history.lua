@@ -3,6 +3,8 @@
 -- ARGV 4 how many ancestors at most   5… the channels, escaped
 -- Returns: the id to go on with, or ''; then for each ancestor its id, field and value of its writes, and number (from 0)
 -- and value of each channel that ends here. Errors: SWFORMAT n
+--#include open
+--#include load
 local _, _, refused = open()
 if refused then return refused end
 

@@ -1,6 +1,9 @@
 -- Reads a checkpoint with its values and its pending writes.
 -- ARGV 1 ttl in ms to give the thread again, or -1 to leave it   2 `ns/`   3 checkpoint id, or '' for the newest
 -- Returns nil, or: id, record, values in the order of its refs, and field and value of its writes. Errors: SWFORMAT n
+--#include open
+--#include keep
+--#include load
 local own, is_there, refused = open()
 if refused then return refused end
 

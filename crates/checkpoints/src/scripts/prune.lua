@@ -1,6 +1,9 @@
 -- Keeps the newest checkpoint of each namespace, and the ancestors that its delta channels are rebuilt from.
 -- ARGV none
 -- Returns how many checkpoints were removed. Errors: SWFORMAT n
+--#include open
+--#include load
+--#include remove
 local _, _, refused = open()
 if refused then return refused end
 

@@ -2,6 +2,8 @@
 -- ARGV 1 ttl in ms, 0 for ever   2 thread id   3 `ns/`   4 checkpoint id   5 run id or ''   6 record from `parent` on
 -- ARGV 7 how many values, then field and value of each, then the fields that have no value any more
 -- Returns the checkpoint's seq. Errors: SWFORMAT n
+--#include open
+--#include keep
 local own, is_there, refused, last = open()
 if refused then return refused end
 

@@ -1,6 +1,8 @@
 -- Stores what a task wrote. A write that is there already stays, unless its index is below 0: then it is replaced.
 -- ARGV 1 ttl in ms, 0 for ever   2 thread id   3 `ns/checkpoint/task`   4 the writes, as described in writes.rs
 -- Returns 1 if these are the task's first writes, 0 if they were merged. Errors: SWFORMAT n
+--#include open
+--#include keep
 local own, is_there, refused, last = open()
 if refused then return refused end
 

@@ -6,7 +6,7 @@ use switchyard_store::{ArchiveMark, Check, Mismatch, StoreError};
 use super::RedisAdmin;
 use crate::binding;
 
-/// What Redis knows of its archive.
+/// The archive that a Redis belongs to, as Redis has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     pub id: String,

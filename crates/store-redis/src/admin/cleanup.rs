@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
+use switchyard_redis::{FencedLock, Taken};
 use switchyard_store::StoreError;
 
 use super::RedisAdmin;
 use super::consumers::{Consumer, ConsumerStatus};
 use super::leave::{Answer, Because, Left};
-use crate::lock::{FencedLock, Taken};
 
 /// Which workers have a pod, where there are pods.
 #[async_trait]
@@ -33,7 +33,7 @@ pub struct CleanupPolicy {
     pub every: Duration,
 }
 
-/// What one pass came to.
+/// The result of one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanedUp {
     /// Members that were looked at.
@@ -52,7 +52,7 @@ pub struct Ghost {
     pub claimed: usize,
     pub void: usize,
     pub kept: usize,
-    /// What went wrong with it.
+    /// The error that kept it from being removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -13,7 +13,7 @@ use crate::keys::BANDS;
 /// Names that are looked at, and removed, in one round trip.
 const AT_ONCE: usize = 1_000;
 
-/// What lies in a Redis, for a person who is about to remove it.
+/// The contents of a Redis, shown to a person before they are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holdings {
     pub bound: Option<Bound>,
@@ -22,7 +22,7 @@ pub struct Holdings {
     pub unarchived: usize,
     /// Workers that are alive.
     pub workers: Vec<String>,
-    /// A process ships the outbox, or was killed a moment ago: for so long.
+    /// How long the lock of a shipper still lasts: a process ships the outbox, or was killed a moment ago.
     pub shipping: Option<Duration>,
 }
 

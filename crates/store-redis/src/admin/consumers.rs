@@ -13,7 +13,7 @@ use super::{RedisAdmin, unreadable};
 use crate::keys::{BANDS, GROUP};
 use crate::plain::TAKER;
 
-/// What is to be thought of a member.
+/// The status of a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConsumerStatus {

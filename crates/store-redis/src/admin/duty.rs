@@ -17,7 +17,7 @@ const AFTER_TROUBLE: Duration = Duration::from_secs(60);
 /// How often to ask for a turn at most: another process's lock may end any moment.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
-/// What is looked after, and how often.
+/// Settings of the checks on consumers, and how often they run.
 #[derive(Clone, Copy, Debug)]
 pub struct MonitorSettings {
     pub cleanup: CleanupPolicy,

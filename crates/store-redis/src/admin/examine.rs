@@ -78,10 +78,9 @@ impl RedisAdmin {
     async fn script_load(&self) -> Check {
         let scripts = scripts::all();
         for (name, script) in &scripts {
-            let loaded: Result<String, _> =
-                self.client.query(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text)).await;
+            let loaded: Result<String, _> = self.client.query(&script.load_command()).await;
             match loaded {
-                Ok(hash) if hash == script.hash => {}
+                Ok(hash) if hash == script.hash() => {}
                 Ok(_) => {
                     return Check::failed("redis scripts", format!("{name} has another hash there"), PLAIN);
                 }

@@ -31,7 +31,7 @@ pub struct InspectedKey {
     pub ttl_ms: Option<i64>,
 }
 
-/// What the letters of `flags` stand for.
+/// The meaning of each letter of `flags`.
 const FLAGS: [(char, &str); 7] = [
     ('c', "cap on parallelism"),
     ('k', "concurrency key"),
@@ -154,7 +154,7 @@ impl RedisAdmin {
         Ok(())
     }
 
-    /// What lies in the streams: entries that claims stand on, and how many wait where this run waits.
+    /// The streams of a run: entries that its claims stand on, and how many tasks wait where it waits.
     async fn entries(
         &self,
         graph: &Ir,
@@ -200,7 +200,7 @@ impl RedisAdmin {
         Ok(Some(member(stream, "stream", id.to_owned(), value)))
     }
 
-    /// What the archive does not have yet.
+    /// The events that the archive does not have yet.
     async fn outbox(&self, run: RunId, shown: &mut Vec<InspectedKey>) -> Result<(), StoreError> {
         type Entries = Vec<(String, Vec<(String, String)>)>;
         let key = self.keys.outbox();

@@ -10,7 +10,7 @@ use crate::scripts;
 /// Entries that one call moves.
 const AT_ONCE: usize = 500;
 
-/// What became of a consumer's entries.
+/// How many of a consumer's entries were moved, and where to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     /// Streams whose group it is no longer in.
@@ -50,7 +50,7 @@ pub(super) enum Because {
     },
 }
 
-/// What the script said.
+/// The answer of `leave.lua`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Left,

@@ -66,7 +66,7 @@ impl RedisAdmin {
         self.clock.as_ref().map_or_else(String::new, |clock| clock.now().as_millis().to_string())
     }
 
-    /// What scripts go by.
+    /// The time that scripts go by.
     async fn now(&self) -> Result<Timestamp, StoreError> {
         if let Some(clock) = &self.clock {
             return Ok(clock.now());

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use switchyard_redis::{FencedLock, Taken};
 use switchyard_store::StoreError;
 
 use super::cleanup::Pass;
 use super::{RedisAdmin, millis};
-use crate::lock::{FencedLock, Taken};
 use crate::scripts;
 
 /// Entries of a stream that are shown; how many there are beyond that is not looked up.
@@ -24,13 +24,13 @@ pub struct Pending {
     pub consumer: String,
     pub idle_ms: u64,
     pub deliveries: u64,
-    /// Whether the run knows of it: its claim has a lease. If not, a plain worker has read it and said nothing since.
+    /// Whether its run has a claim on it, with a lease. If not, a plain worker has read it and not reported since.
     pub held: bool,
     pub run: String,
     pub node: String,
 }
 
-/// What one look came to.
+/// The result of one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LongPending {
     pub entries: Vec<Pending>,
@@ -39,12 +39,12 @@ pub struct LongPending {
 }
 
 impl RedisAdmin {
-    /// Looks, and changes nothing.
+    /// The entries that are pending for longer; nothing is changed.
     pub async fn long_pending(&self, longer_than: Duration) -> Result<LongPending, StoreError> {
-        self.look_through(longer_than, false).await
+        self.look_through(longer_than, None).await
     }
 
-    /// Looks in turn with other processes, and removes what is void.
+    /// The same, in turn with other processes. Void entries are removed.
     pub(super) async fn watch_in_turn(
         &self,
         longer_than: Duration,
@@ -56,23 +56,27 @@ impl RedisAdmin {
             Taken::Ours { fence } => fence,
             Taken::NotBefore(wait) => return Ok(Pass::NotNow(wait)),
         };
-        let found = self.look_through(longer_than, true).await;
+        let found = self.look_through(longer_than, Some(fence)).await;
         lock.release(fence).await?;
         Ok(Pass::Made(found?))
     }
 
-    async fn look_through(&self, longer_than: Duration, clears: bool) -> Result<LongPending, StoreError> {
+    async fn look_through(
+        &self,
+        longer_than: Duration,
+        fence: Option<u64>,
+    ) -> Result<LongPending, StoreError> {
         let mut found = LongPending::default();
         let args = [
             self.keys.begin().to_owned(),
             millis(longer_than),
             PER_STREAM.to_string(),
-            if clears { "1" } else { "0" }.to_owned(),
+            fence.map_or_else(String::new, |fence| fence.to_string()),
         ];
         type Row = (String, String, u64, u64, String, String, String);
         for stream in self.streams().await? {
-            let (void, rows): (usize, Vec<Row>) =
-                self.client.run(&scripts::PENDING, std::slice::from_ref(&stream), &args).await?;
+            let keys = [stream.clone(), self.keys.watch_lock()];
+            let (void, rows): (usize, Vec<Row>) = self.client.run(&scripts::PENDING, &keys, &args).await?;
             found.void += void;
             let (queue, priority) = self.queue_of(&stream);
             found.entries.extend(rows.into_iter().map(|row| {

@@ -13,7 +13,7 @@ use crate::scripts;
 /// How long a worker that reports no more is remembered.
 const MEMORY: Duration = Duration::from_secs(24 * 3600);
 
-/// What a worker says about itself.
+/// The report of a worker about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerReport {
     /// Also that of its consumer in the group.
@@ -72,7 +72,7 @@ impl RedisAdmin {
         self.client.query_all(&commands).await
     }
 
-    /// Those that have reported within a day, in the order of their names.
+    /// The workers that have reported within a day, in the order of their names.
     pub async fn workers(&self) -> Result<Vec<Worker>, StoreError> {
         let now = self.now().await?;
         let listed: Vec<(String, f64)> = self

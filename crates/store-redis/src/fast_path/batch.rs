@@ -19,7 +19,7 @@ use super::route::EDGES_AT_ONCE;
 use super::{AT_ONCE, StepAnswer};
 use crate::store::RedisStore;
 
-/// What one caller has to settle, and how many tasks it wants after that.
+/// The settlements of one caller, and how many tasks it wants after them.
 #[derive(Debug)]
 pub(crate) struct StepRequest {
     pub(crate) settlements: Vec<Settlement>,

@@ -30,7 +30,7 @@ const LOCKED: char = 'l';
 /// How long to wait for such a run.
 const LOCKED_FOR: Duration = Duration::from_millis(5);
 
-/// What a call of the script came to for one of its callers.
+/// The part of a call's answer that is for one of its callers.
 #[derive(Debug, Default)]
 pub(crate) struct StepAnswer {
     /// An answer for each settlement, up to the first that was not carried out.
@@ -117,12 +117,12 @@ impl RedisStore {
 
     /// The call, unless there is nothing to do, and whether it settles something that nothing follows after.
     fn step_call(&self, requests: &[StepRequest]) -> Result<Option<(Cmd, bool)>, StoreError> {
-        // Those who claim nothing may have said less.
+        // A caller that claims nothing may have named no queues.
         let wants = requests.iter().max_by_key(|request| request.max).filter(|request| request.max > 0);
         let wants = wants.or_else(|| requests.iter().find(|request| !request.settlements.is_empty()));
         let Some(StepRequest { want, .. }) = wants else { return Ok(None) };
         let mut call = redis::cmd("EVALSHA");
-        call.arg(&scripts::STEP.hash).arg(4);
+        call.arg(scripts::STEP.hash()).arg(4);
         call.arg(self.keys.outbox()).arg(self.keys.leases()).arg(self.keys.queued()).arg(self.keys.wake());
         call.arg(self.keys.begin()).arg(self.time()).arg(&*want.worker).arg(json(&want.worker)?);
         call.arg(in_ms(want.lease)).arg(want.queues.len());

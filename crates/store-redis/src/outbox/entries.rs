@@ -18,7 +18,7 @@ pub(crate) fn waited(oldest: &RawEntries, (seconds, micros): (u64, u64)) -> Dura
     Duration::from_millis(began.map_or(0, |began| (seconds * 1_000 + micros / 1_000).saturating_sub(began)))
 }
 
-/// What changed together, and is archived together.
+/// The events of one change: they are archived together.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
     /// Of its last entry in the stream.
@@ -60,7 +60,7 @@ impl Entry {
         Timestamp::from_millis(millis.unwrap_or(0))
     }
 
-    /// What it says, for people. Only the beginning of it is ever shown.
+    /// Its text, for people. Only the beginning is ever shown.
     pub(crate) fn content(&self) -> String {
         let line = |event: &Event| {
             let body = serde_json::to_string(&event.kind).unwrap_or_default();
@@ -200,7 +200,7 @@ fn shown(fields: &[(Vec<u8>, Vec<u8>)]) -> String {
     fields.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What becomes of entries.
+/// Entries, sorted by whether they can be archived.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
     /// These can be archived, as far as can be seen from them.

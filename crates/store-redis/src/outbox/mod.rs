@@ -1,7 +1,7 @@
 //! From the outbox to the archive: in order, in batches, one shipper at a time.
 //!
 //! An entry is what changed together, and is archived together. It leaves the outbox when the archive has it; then
-//! those who follow are told, and runs that have ended are removed.
+//! followers are told, and runs that have ended are removed.
 
 pub(crate) mod entries;
 mod refused;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use switchyard_core::RunId;
 use switchyard_core::run::{Event, EventKind};
 use switchyard_observe::Once;
+use switchyard_redis::{Connection, FencedLock};
 use switchyard_store::{StoreError, Unarchived, news};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +24,7 @@ pub(crate) use self::entries::Incarnations;
 use self::entries::{Entry, RawEntries, Sorted};
 use self::refused::Apart;
 pub(crate) use self::shipper::Shipper;
-use crate::lock::FencedLock;
+use crate::client::Client;
 use crate::store::RedisStore;
 use crate::{binding, scripts};
 
@@ -43,7 +44,7 @@ const GATHER: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// What one pass came to.
+/// The result of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shipped {
     Events(usize),
@@ -51,7 +52,7 @@ pub enum Shipped {
     NotOurTurn,
 }
 
-/// What is next in the outbox.
+/// The next entries of the outbox.
 struct Next {
     fence: u64,
     /// There are entries behind these.
@@ -109,7 +110,7 @@ impl RedisStore {
                 self.forget(&lost).await?;
             }
             let events: Vec<Event> = archived.iter().flat_map(|entry| entry.events.iter().cloned()).collect();
-            // Those who follow here need not wait until Redis has passed it on.
+            // Followers in this process need not wait until Redis has published it.
             self.waiters.tell(&news(&events));
             let done = !more;
             if !self.shipped(fence, &last, &archived, done).await? {
@@ -183,7 +184,7 @@ impl RedisStore {
         let _ = self.client.query::<u64>(&note).await;
     }
 
-    /// Whether the archive answers, for those who watch.
+    /// Records in metrics whether the archive answers.
     pub(crate) fn note_archive(&self, answer: &Result<(), StoreError>) {
         self.observe.metrics().archive_is_up(!matches!(answer, Err(error) if error.is_outage()));
     }
@@ -204,7 +205,7 @@ impl RedisStore {
         self.observe.report(events);
     }
 
-    fn ship_lock(&self) -> FencedLock<'_> {
+    fn ship_lock(&self) -> FencedLock<'_, Client> {
         FencedLock::new(&self.client, self.keys.ship_lock())
     }
 
@@ -335,7 +336,7 @@ impl RedisStore {
         self.finish_shipping().await;
     }
 
-    /// What this process did last is in the archive when it is gone, and the next shipper need not wait for its lock.
+    /// Ships the last changes of this process before it stops, and releases the lock, so that the next shipper need not wait.
     async fn finish_shipping(&self) {
         let left = match self.ship().await {
             // How far the archive has come by now, for the process that starts next.
@@ -351,7 +352,7 @@ impl RedisStore {
 
     /// Waits until there is something in the outbox, and a moment for more of it unless a caller waits for it.
     /// Whether that failed.
-    async fn until_worthwhile(&self, waiting: &mut Option<redis::aio::MultiplexedConnection>) -> bool {
+    async fn until_worthwhile(&self, waiting: &mut Option<Connection>) -> bool {
         let failed = self.until_more(waiting).await;
         if !failed {
             let _ = tokio::time::timeout(GATHER, self.shipper.urgent.notified()).await;
@@ -360,7 +361,7 @@ impl RedisStore {
     }
 
     /// Waits until there is something in the outbox, a while at most. Whether that failed.
-    async fn until_more(&self, waiting: &mut Option<redis::aio::MultiplexedConnection>) -> bool {
+    async fn until_more(&self, waiting: &mut Option<Connection>) -> bool {
         let wait = redis::cmd("XREAD")
             .arg("BLOCK")
             .arg(IDLE.as_millis() as u64)

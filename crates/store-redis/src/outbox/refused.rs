@@ -9,7 +9,7 @@ use switchyard_store::{DeadLetter, StoreError};
 use crate::outbox::entries::{Entry, Incarnations, Unreadable};
 use crate::store::RedisStore;
 
-/// What became of entries that were handed over one by one.
+/// The result of archiving entries one by one.
 #[derive(Debug, Default)]
 pub(crate) struct Apart {
     pub(crate) archived: Vec<Entry>,

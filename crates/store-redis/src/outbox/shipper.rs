@@ -1,4 +1,4 @@
-//! What a process knows as a shipper of the outbox.
+//! The state of a process as a shipper of the outbox.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

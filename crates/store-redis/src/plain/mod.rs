@@ -29,7 +29,7 @@ fn words<const N: usize>(words: [&str; N]) -> Words {
 }
 
 impl RedisStore {
-    /// What is written together with a settlement: the signal is done with.
+    /// The command that removes a signal, written together with its settlement.
     fn done_with(&self, signal: &str) -> Words {
         words(["LREM", &self.keys.processing(&self.name), "1", signal])
     }

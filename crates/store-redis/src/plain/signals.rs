@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redis::aio::MultiplexedConnection;
+use switchyard_redis::Connection;
 use switchyard_store::StoreError;
 use switchyard_store::plain::{OVERSIZED, SIGNAL_BYTES_MAX};
 use tokio::sync::Mutex as AsyncMutex;
@@ -15,20 +15,20 @@ use crate::store::RedisStore;
 const AT_ONCE: usize = 100;
 /// So many bytes of signals are enough for one call.
 const BATCH_BYTES: usize = SIGNAL_BYTES_MAX;
-/// What is left of a signal that is too large.
+/// The length to which a signal that is too large is cut.
 const EXCERPT_BYTES: usize = 1024;
 /// After how long a process that took signals, and takes none any more, is given up.
 const SILENCE: Duration = Duration::from_secs(15);
 /// How long to wait for a signal.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// What a process knows that moves signals.
+/// The state of a process that moves signals.
 #[derive(Default)]
 pub(crate) struct SignalMover {
     /// Stands in Redis for as long as the signals that this process took are its own.
     mark: Mutex<String>,
     /// Waits for the next signal.
-    connection: AsyncMutex<Option<MultiplexedConnection>>,
+    connection: AsyncMutex<Option<Connection>>,
 }
 
 impl SignalMover {

@@ -45,7 +45,7 @@ pub(crate) struct Stored {
     pub(crate) record: Record,
 }
 
-/// What is not known by the time it is written down.
+/// Input of `Record::write` that the run itself does not have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written<'a> {
     pub(crate) stored_run: &'a StoredRun,
@@ -59,7 +59,7 @@ impl Record {
         Ok(Self { run: run::write(&written)?, dag: node::write(&written), context, children })
     }
 
-    /// Its end waits to be archived: to everybody it is gone.
+    /// Its end waits to be archived: to readers it is gone.
     pub(crate) fn has_ended(&self) -> bool {
         self.run.get("phase").is_some_and(|phase| phase == run::ENDED)
     }

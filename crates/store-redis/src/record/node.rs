@@ -25,7 +25,7 @@ pub(crate) fn state_of(letter: &str) -> Option<NodeState> {
     STATES.iter().find(|(_, known)| *known == letter).map(|(state, _)| *state)
 }
 
-/// What the words of a line are, in order. The last two are there for a claim alone; a claim that has a limit and no
+/// The words of a line, in order. The last two are there for a claim alone; a claim that has a limit and no
 /// entry has `-` for it.
 pub(crate) const WORDS: [&str; 14] = [
     "state",

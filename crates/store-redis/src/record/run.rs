@@ -60,7 +60,7 @@ fn write_plans(run: &Run) -> Option<String> {
     (!hashes.is_empty()).then(|| hashes.into_iter().collect::<Vec<_>>().join(" "))
 }
 
-/// What a step script must know to leave a run to the core; and `m`, that there are fields which it reads only then.
+/// The flags by which a step script leaves a run to the core; and `m`, that there are fields which it reads only then.
 fn flags(written: &Written<'_>) -> Option<String> {
     let run = &written.stored_run.run;
     let flags = [
@@ -138,7 +138,7 @@ pub(super) fn read(
     })
 }
 
-/// What a timer is called, after its run.
+/// The name of a timer, after its run.
 pub(crate) fn timer_name(key: &TimerKey, ir: &Ir) -> String {
     match key {
         TimerKey::Deadline => "deadline".to_owned(),

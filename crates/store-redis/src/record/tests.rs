@@ -1,4 +1,4 @@
-//! What is written is read back, at every stage of random histories.
+//! Records are read back as they were written, at every stage of random histories.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

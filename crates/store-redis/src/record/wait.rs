@@ -82,11 +82,11 @@ impl Kept {
     }
 }
 
-/// What was read of a node's children, or is to be written.
+/// The children of a node, as they were read or are to be written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ChildrenRecord {
     pub(crate) fields: Fields,
-    /// What was looked up; `None` for all of it.
+    /// The children that were looked up; `None` for all of them.
     pub(crate) looked_up: Option<LookedUp>,
 }
 

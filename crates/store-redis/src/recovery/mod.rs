@@ -26,8 +26,8 @@ const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
 const PAGE: usize = 1_000;
 
 impl RedisStore {
-    /// What went on in Redis after its end was archived: Redis became an older copy of itself. It would hold its
-    /// concurrency key, and ask people, until it is moved.
+    /// Removes runs that Redis still has although their end is archived: Redis became an older copy of itself. Such a run
+    /// would hold its concurrency key, and ask people, until it is removed.
     pub(crate) async fn forget_outlived(&self, unfinished: &[Unfinished]) -> Result<(), StoreError> {
         let unfinished: HashSet<RunId> = unfinished.iter().map(|unfinished| unfinished.run).collect();
         let mut outlived = Incarnations::new();

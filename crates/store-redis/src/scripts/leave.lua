@@ -14,6 +14,7 @@
 local begin, given = arg(), arg()
 --#include keys
 --#include clock
+--#include lock
 --#include chunks
 --#include nodes
 --#include pending
@@ -33,7 +34,7 @@ end
 local idle = idle_for()
 if not idle then return { 'unknown', 0, 0, 0, 0 } end
 if fence ~= '' then
-  if redis.call('HGET', KEYS[6], 'fence') ~= fence then return { 'outdated', 0, 0, 0, 0 } end
+  if not has_lock(KEYS[6], fence) then return { 'outdated', 0, 0, 0, 0 } end
   local until_when = redis.call('ZSCORE', KEYS[5], consumer)
   if idle < idle_min or (until_when and tonumber(until_when) >= now) then return { 'alive', 0, 0, 0, 0 } end
 end

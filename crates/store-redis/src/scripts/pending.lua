@@ -1,8 +1,8 @@
--- pending: the entries of a stream that have been pending for long, and what they stand for. Those that mean nothing
--- any more go away.
+-- pending: the entries of a stream that have been pending for long, and what they stand for. The process that has the lock
+-- removes void entries.
 --
--- KEYS  stream
--- ARGV  beginning of all names, how long in ms, how many at most, whether to remove what is void (1 or 0)
+-- KEYS  stream, lock
+-- ARGV  beginning of all names, how long in ms, how many at most, fencing number of the lock or '' to remove nothing
 -- Returns { how many were void, { id, consumer, idle in ms, deliveries, 'held' or 'unclaimed', run, node } for each other }
 -- Events: none
 --#include arguments
@@ -10,7 +10,9 @@ local begin = arg()
 --#include keys
 --#include nodes
 --#include pending
-local stream, long, max, clears = KEYS[1], arg(), tonumber(arg()), arg() == '1'
+--#include lock
+local stream, long, max, fence = KEYS[1], arg(), tonumber(arg()), arg()
+local clears = fence ~= '' and has_lock(KEYS[2], fence)
 local found, void = {}, 0
 local entries = redis.pcall('XPENDING', stream, 'workers', 'IDLE', long, '-', '+', max)
 if entries.err then return { 0, {} } end

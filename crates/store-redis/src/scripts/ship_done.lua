@@ -1,17 +1,19 @@
--- ship_done: what was read is archived. Trims the outbox, tells those who follow, and removes runs whose end is kept.
+-- ship_done: the entries that were read are archived. Trims the outbox, publishes to followers, and removes runs whose end
+-- is archived.
 --
 -- KEYS  lock, outbox, runs, archive
 -- ARGV  beginning of all names, fencing number, id of the archive, id of the last entry, how long ended idempotency keys last in ms,
---       whether to let go of the lock (1 or 0), number of runs, each: id, life, seq, ended (1 or 0)
+--       whether to release the lock (1 or 0), number of runs, each: id, life, seq, ended (1 or 0)
 -- Returns 1, or 0 when another process ships by now, or to another archive, and nothing was done
 -- Events: publishes {"seq":…,"ended":…} on run:{id} of each
 --#include arguments
 local begin = arg()
 --#include keys
-if redis.call('HGET', KEYS[1], 'fence') ~= arg() then return 0 end
+--#include lock
+if not has_lock(KEYS[1], arg()) then return 0 end
 if redis.call('HGET', KEYS[4], 'id') ~= arg() then return 0 end
 redis.call('HDEL', KEYS[4], 'error', 'error_at')
-local last, key_memory, let_go = arg(), arg(), arg()
+local last, key_memory, releases = arg(), arg(), arg()
 if last ~= '' then
   local ms, n = string.match(last, '^(%d+)-(%d+)$')
   redis.call('XTRIM', KEYS[2], 'MINID', '=', ms .. '-' .. string.format('%.0f', tonumber(n) + 1))
@@ -30,5 +32,5 @@ for _ = 1, tonumber(arg()) do
   end
   redis.call('PUBLISH', run_key(id), '{"seq":' .. seq .. ',"ended":' .. (ended == '1' and 'true' or 'false') .. '}')
 end
-if let_go == '1' then redis.call('DEL', KEYS[1]) end
+if releases == '1' then redis.call('DEL', KEYS[1]) end
 return 1

@@ -88,7 +88,7 @@ impl RedisStore {
 }
 
 impl SettlementBatcher {
-    /// Those whose runs are on this graph, in the order in which they came. Where it is not known, one alone.
+    /// The callers whose runs are on this graph, in the order in which they came; one alone if its graph is not known.
     fn take(&self, definition: Option<Hash>) -> Vec<Caller> {
         let mut waiting = self.waiting.lock();
         let (mut taken, mut left, mut count) = (Vec::new(), Vec::new(), 0);

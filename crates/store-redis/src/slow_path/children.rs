@@ -14,7 +14,7 @@ use crate::store::RedisStore;
 /// Fields that one command reads.
 const FIELDS_AT_ONCE: usize = 1_000;
 
-/// What a command needs of the children of a node.
+/// The children of a node that a command needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Look {
     ends: BTreeSet<u32>,
@@ -47,7 +47,7 @@ impl ReadSet {
 }
 
 impl Look {
-    /// What to look up, beyond what was asked for: what is most likely needed next.
+    /// The fields to look up: those that were asked for, and those that are most likely needed next.
     fn fields(&self, kept: &Kept, batch_is_due: bool) -> LookedUp {
         let mut specs = self.specs.clone();
         if let Kept::Awaits(awaits) = kept {
@@ -95,7 +95,7 @@ impl RedisStore {
         Ok(true)
     }
 
-    /// Those of the fields of a hash that are there.
+    /// The fields of a hash that exist, among these.
     async fn fields_of(&self, key: &str, fields: &[String]) -> Result<Fields, StoreError> {
         let mut found = Fields::new();
         for fields in fields.chunks(FIELDS_AT_ONCE) {
@@ -107,7 +107,7 @@ impl RedisStore {
         Ok(found)
     }
 
-    /// What the children of a node came to that a worker has just claimed.
+    /// The results of the children of a node that a worker has just claimed.
     pub(crate) async fn gathered(
         &self,
         run: RunId,

@@ -23,7 +23,7 @@ const STAGED_AT_ONCE: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Commit {
-    /// What runs are on from now on. A run in Redis whose graph is not there could be moved only by processes that
+    /// The graphs that runs are on from now on. A run in Redis whose graph is not there could be moved only by processes that
     /// happen to remember it.
     pub(super) graphs: Vec<Arc<Ir>>,
     pub(super) keys: BTreeSet<String>,
@@ -34,7 +34,7 @@ pub(super) struct Commit {
     pub(super) ready: Vec<String>,
 }
 
-/// A key that is too large to be written by a script without holding up everybody else. It is written beforehand, piece
+/// A key that is too large to be written by a script without holding up all other clients. It is written beforehand, piece
 /// by piece, under a name that nothing reads; the commit puts it in place.
 #[derive(Debug)]
 pub(super) struct Staged {

@@ -18,9 +18,9 @@ use crate::store::RedisStore;
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) now: Timestamp,
-    /// Those that are under way.
+    /// Runs that are under way.
     pub(super) runs: HashMap<RunId, Stored>,
-    /// Those that have ended, or are to be replaced: what must still be there when they are.
+    /// Runs that have ended or are to be replaced, as they must still be at the commit.
     pub(super) passed: HashMap<RunId, Passed>,
     pub(super) concurrency_keys: BTreeMap<Arc<str>, ConcurrencyKey>,
 }
@@ -38,7 +38,7 @@ pub(super) struct ConcurrencyKey {
 pub(super) struct Passed {
     pub(super) seq: String,
     pub(super) generation: String,
-    /// Those of its nodes that have a hash of children.
+    /// The nodes that have a hash of children.
     pub(super) with_children: Vec<String>,
 }
 
@@ -51,12 +51,12 @@ pub(crate) struct Found {
     pub(super) is_large: bool,
 }
 
-/// What the script answered.
+/// The answer of `load.lua`.
 struct Reply {
     now: Timestamp,
     found: Vec<Found>,
     concurrency_keys: Vec<ConcurrencyReply>,
-    /// What the operation that was looked for had asked for, if it took effect.
+    /// The hash of the command of the operation that was looked for, if it took effect.
     command: Option<Hash>,
 }
 

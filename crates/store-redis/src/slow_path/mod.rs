@@ -30,15 +30,15 @@ pub(crate) use commit::Words;
 
 /// How often a decision is repeated because another process changed the same runs.
 const ATTEMPTS_MAX: u32 = 200;
-/// How many of those who wait for a concurrency key are read.
+/// How many of the runs that wait for a concurrency key are read.
 const LINE_READ: usize = 16;
 
-/// What a decision is about, as far as it is known beforehand.
+/// The keys that a decision reads, as far as they are known beforehand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadSet {
     pub(crate) runs: BTreeSet<RunId>,
     pub(crate) concurrency_keys: BTreeSet<Arc<str>>,
-    /// What is needed of the children of runs' nodes.
+    /// The children of runs' nodes that are needed.
     pub(crate) children: Looks,
     /// Large runs that are locked for this, and under which name.
     pub(crate) locked: BTreeMap<RunId, String>,
@@ -76,7 +76,7 @@ impl ReadSet {
         Self { runs: [run].into(), ..Self::default() }
     }
 
-    /// What a decision turned out to need. A parent is needed because children of it end: how those stand with it is
+    /// Adds what a decision turned out to need. A parent is needed because children of it end: how those stand with it is
     /// needed, too.
     fn extend(&mut self, loaded: &Loaded, missing: Vec<RunId>, lacking: Vec<(RunId, Arc<str>, Wanted)>) {
         self.runs.extend(&missing);
@@ -147,7 +147,7 @@ impl RedisStore {
                 return Ok(answer);
             }
             self.still(&read_set.given).await?;
-            // Those of this process who want the same runs take turns from here on.
+            // Decisions of this process that conflicted take turns from here on.
             conflicts += 1;
             if turn.is_none() {
                 turn = Some(self.turns.lock().await);

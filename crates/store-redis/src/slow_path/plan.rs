@@ -79,7 +79,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Those of runs that are on another graph than before, and of the children that they will start.
+    /// The graphs of runs that are on another graph than before, and of the children that they will start.
     fn graphs(&mut self, planned_for: &[Arc<Ir>]) {
         let mut needed: BTreeMap<Hash, Arc<Ir>> = BTreeMap::new();
         for (id, after) in &self.given.stored_runs {
@@ -166,7 +166,7 @@ impl Planner<'_> {
         self.commit.on_many("SADD", &self.keys.streams(), &streams);
     }
 
-    /// What is different of a hash, or all of it if that is much.
+    /// Writes the changed fields of a hash, or all of it if most have changed.
     fn difference(&mut self, key: &str, old: &Fields, new: &Fields) {
         let gone: Vec<String> = old.keys().filter(|field| !new.contains_key(*field)).cloned().collect();
         let changed = changed(old, new);
@@ -408,7 +408,7 @@ impl Planner<'_> {
         }
     }
 
-    /// What a token says of its node: stream, id, reads, needs, when it was queued, its time limit.
+    /// The fields of a token: stream, id, reads, needs, when it was queued, its time limit.
     fn token(&self, token: &QueuedToken) -> Option<[String; 6]> {
         let ir = &self.given.stored_runs.get(&token.run)?.run.ir;
         let spec = ir.node(token.node);
@@ -530,7 +530,7 @@ fn waits_in_line(run: &Run) -> Option<bool> {
 
 type Asked<'r> = (&'r ApprovalId, &'r str, Option<i64>, Option<&'r str>);
 
-/// What people are asked: the approval, its node, until when, and who.
+/// The approvals that a run waits for: approval, node, deadline, and who may decide.
 fn requests(run: &Run) -> impl Iterator<Item = Asked<'_>> {
     run.ir.indices().filter_map(|ix| match (run.node(ix).state, run.node(ix).wait.as_deref()) {
         (NodeState::Waiting, Some(Waiting::For(WaitFor::Approval(request)))) => Some((

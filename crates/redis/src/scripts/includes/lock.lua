@@ -1,5 +1,5 @@
--- A lock: a hash of its owner and a fencing number, which expires. The last number is kept beside it, so that none comes
--- twice.
+-- A fenced lock: a hash of its owner and a fencing number, which expires. The last number is kept beside it, so that no
+-- number is given twice.
 
 -- The fencing number, if `who` has the lock or it is free. Else nil.
 local function hold_lock(key, who, lasts)
@@ -13,3 +13,6 @@ local function hold_lock(key, who, lasts)
   redis.call('PEXPIRE', key, lasts)
   return tonumber(fence)
 end
+
+-- Whether the process that was given this number still has the lock: nothing is written under it otherwise.
+local function has_lock(key, fence) return redis.call('HGET', key, 'fence') == fence end
