@@ -118,6 +118,7 @@ struct ListQuery {
     #[serde(default)]
     include_children: bool,
     /// `true`: how many runs there are, up to 1,000; `exact`: how many, however long that takes.
+    #[schemars(with = "Option<String>")]
     count: Option<CountWanted>,
     /// At most 200; 50 if not given.
     limit: Option<usize>,
@@ -125,7 +126,7 @@ struct ListQuery {
     cursor: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum CountWanted {
     True,
