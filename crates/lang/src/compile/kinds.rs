@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use switchyard_core::ir::queue_name;
 
-use crate::expr::{Expr, Vars, vars};
+use crate::expr::{Expr, Refs, Vars, vars};
 use crate::limits;
 use crate::problem::{At, Problems};
 use crate::program::{
