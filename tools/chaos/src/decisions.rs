@@ -56,13 +56,19 @@ impl Decision {
             | (Kind::Pause, EventKind::RunPaused { by, .. })
             | (Kind::Resume, EventKind::RunResumed { by, .. })
             | (Kind::Retry, EventKind::RunRetried { by, .. }) => &**by == mark,
-            (Kind::Cancel, EventKind::RunClosing { error, .. }) => {
-                &*error.code == "cancelled" && error.message.contains(mark)
+            // By its operation: a cancel that hurries a run which is closing already leaves the first reason in the event.
+            (Kind::Cancel, EventKind::RunClosing { operation: Some(by), .. }) => {
+                by.id.as_str() == operation_of(mark)
             }
             (Kind::Patch, EventKind::RunPatched(patched)) => &*patched.author == mark,
             _ => false,
         }
     }
+}
+
+/// The operation id of what carries this mark, if its user names it.
+pub(crate) fn operation_of(mark: &str) -> String {
+    format!("op-{mark}")
 }
 
 pub(crate) fn known(answers: &[Answer]) -> Answer {

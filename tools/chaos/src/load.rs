@@ -10,7 +10,7 @@ use switchyard_core::RunId;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::decisions::{Answer, Decision, Kind};
+use crate::decisions::{Answer, Decision, Kind, operation_of};
 use crate::worker::Worker;
 use crate::{graphs, random_part};
 
@@ -162,7 +162,7 @@ impl User {
 
     /// Half of them name what they do, as a careful client does.
     fn operation(&mut self, mark: &str) -> Option<String> {
-        self.random.random_bool(0.5).then(|| format!("op-{mark}"))
+        self.random.random_bool(0.5).then(|| operation_of(mark))
     }
 
     async fn submit(&mut self) -> Option<()> {
@@ -255,7 +255,11 @@ impl User {
     }
 
     async fn decision(&mut self, run: RunId, kind: Kind, mark: String, path: &str, body: &Value) -> Answer {
-        let operation = self.operation(&mark);
+        // A cancel is found in the history by its operation alone.
+        let operation = match kind {
+            Kind::Cancel => Some(operation_of(&mark)),
+            _ => self.operation(&mark),
+        };
         let (answers, _) = self.ask(path, body, operation).await;
         let decision = Decision { run, kind, mark, answers };
         let known = decision.known();
