@@ -17,8 +17,8 @@ use switchyard_core::NodeError;
 pub use chunks::CHUNK_BYTES_MAX;
 pub use claim::{Beat, Cancellation, ClaimError, HeldClaim, Stopped};
 pub use context::{HandlerCall, HandlerContext, idempotency_key};
-pub(crate) use logs::cut as cut_log_line;
-pub use logs::{ByteLines, LOG_LINE_BYTES_MAX, LogStream};
+pub(crate) use logs::{ByteLines, cut as cut_log_line};
+pub use logs::{LOG_LINE_BYTES_MAX, LogStream};
 
 use crate::AttemptError;
 

@@ -117,6 +117,11 @@ impl Revealed {
         bytes
     }
 
+    /// Bytes of the longest form of a secret.
+    pub(crate) fn longest(&self) -> usize {
+        self.forms.first().map_or(0, |(form, _)| form.len())
+    }
+
     /// The end of a text, which may begin within a secret.
     pub(crate) fn redact_tail(&self, mut tail: Vec<u8>) -> Vec<u8> {
         for (form, instead) in &self.forms {

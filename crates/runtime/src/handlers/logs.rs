@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::claim::{ClaimError, HeldClaim};
+use crate::secrets::Revealed;
 
 /// The longest line. The rest of a longer one is cut off.
 pub const LOG_LINE_BYTES_MAX: usize = 4 * 1024;
@@ -160,29 +161,39 @@ pub(crate) fn cut(line: &str) -> String {
     if end < line.len() { format!("{}…", &line[..end]) } else { line.to_owned() }
 }
 
-/// Bytes of a program, line by line. One without an end is cut into lines of the longest length.
-#[derive(Debug, Default)]
-pub struct ByteLines {
+/// Bytes of a program, line by line, without secrets. A line without an end is cut into lines of the longest length.
+#[derive(Debug)]
+pub(crate) struct ByteLines<'s> {
     open: Vec<u8>,
+    secrets: &'s Revealed,
 }
 
-impl ByteLines {
-    pub fn push(&mut self, bytes: &[u8], log: &LogStream) {
+impl<'s> ByteLines<'s> {
+    pub(crate) fn new(secrets: &'s Revealed) -> Self {
+        Self { open: Vec::new(), secrets }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8], log: &LogStream) {
         self.open.extend_from_slice(bytes);
-        while let Some(end) = self.open.iter().position(|byte| *byte == b'\n') {
+        self.open = self.secrets.redact_bytes(std::mem::take(&mut self.open));
+        // What is at the end may be the beginning of a secret: it stays until more has come.
+        let mut settled = self.open.len().saturating_sub(self.secrets.longest());
+        while let Some(end) = self.open[..settled].iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.open.drain(..=end).collect();
+            settled -= line.len();
             write_line(&line, log);
         }
-        if self.open.len() >= LOG_LINE_BYTES_MAX {
-            self.finish(log);
+        if settled >= LOG_LINE_BYTES_MAX {
+            let line: Vec<u8> = self.open.drain(..settled).collect();
+            write_line(&line, log);
         }
     }
 
-    /// What has come after the last line break.
-    pub fn finish(&mut self, log: &LogStream) {
-        let open = std::mem::take(&mut self.open);
-        if !open.is_empty() {
-            write_line(&open, log);
+    /// What was held back, and what has come after the last line break.
+    pub(crate) fn finish(&mut self, log: &LogStream) {
+        let open = self.secrets.redact_bytes(std::mem::take(&mut self.open));
+        for line in open.split_inclusive(|byte| *byte == b'\n') {
+            write_line(line, log);
         }
     }
 }
@@ -193,6 +204,8 @@ fn write_line(line: &[u8], log: &LogStream) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use async_trait::async_trait;
     use serde_json::Value;
     use switchyard_core::Timestamp;
@@ -200,6 +213,7 @@ mod tests {
 
     use super::super::claim::Beat;
     use super::*;
+    use crate::Secrets;
 
     /// Keeps what is logged, as long as it is asked to.
     #[derive(Default)]
@@ -281,7 +295,8 @@ mod tests {
     async fn bytes_become_lines() {
         let kept = Arc::new(Kept::default());
         let log = stream(&kept);
-        let mut lines = ByteLines::default();
+        let none = Revealed::NONE;
+        let mut lines = ByteLines::new(&none);
         for part in [&b"on"[..], b"e\r\ntwo\nth\xff", b"ree"] {
             lines.push(part, &log);
         }
@@ -293,5 +308,21 @@ mod tests {
         assert_eq!(seen[..2], ["one", "two"]);
         assert!(seen[2].starts_with("th\u{fffd}reeyyy") && seen[2].ends_with('…'), "{}", seen[2]);
         assert_eq!(seen[3], "end");
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_taken_out_also_where_reads_and_lines_cut_it() {
+        let values = BTreeMap::from([("KEY".to_owned(), "line-one\nline-two".to_owned())]);
+        let secrets = Secrets { dir: None, values };
+        let revealed = Revealed::look_up(&secrets, &["KEY".to_owned()]).await.unwrap();
+        let kept = Arc::new(Kept::default());
+        let log = stream(&kept);
+        let mut lines = ByteLines::new(&revealed);
+        for part in [&b"a line-o"[..], b"ne\nline", b"-two b\nend\nlast"] {
+            lines.push(part, &log);
+        }
+        lines.finish(&log);
+        log.end().await;
+        assert_eq!(messages(&kept), ["a [secret KEY] b", "end", "last"]);
     }
 }

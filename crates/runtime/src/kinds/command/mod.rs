@@ -20,6 +20,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use super::Call;
 use super::content::{CONTENT_BYTES_MAX, excerpt, harmless, text_or_base64};
 use crate::handlers::{ByteLines, LogStream};
+use crate::secrets::Revealed;
 use containment::Containment;
 
 /// How the programs of `command` nodes are run.
@@ -54,8 +55,8 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledCommand) -> Result<V
     let program = excerpt(command.as_std().get_program().as_encoded_bytes(), 100);
     let (child, containment) = Containment::start(&call.services.commands, &mut command)
         .map_err(|error| not_started(&program, &command, &error))?;
-    let ended =
-        drive(child, containment, input, &call.held.logs).await.map_err(|error| broken(&program, &error))?;
+    let log = Log { logs: &call.held.logs, secrets: call.secrets };
+    let ended = drive(child, containment, input, log).await.map_err(|error| broken(&program, &error))?;
     if ended.status.success() {
         Ok(output(call.secrets.redact_bytes(ended.stdout)))
     } else {
@@ -128,6 +129,13 @@ struct Ended {
     stderr_tail: Vec<u8>,
 }
 
+/// Where stderr goes, and what is taken out of it.
+#[derive(Clone, Copy)]
+struct Log<'a> {
+    logs: &'a LogStream,
+    secrets: &'a Revealed,
+}
+
 enum Broken {
     TooLarge,
     Io(io::Error),
@@ -138,7 +146,7 @@ async fn drive(
     mut child: Child,
     mut containment: Containment,
     input: Vec<u8>,
-    logs: &LogStream,
+    log: Log<'_>,
 ) -> Result<Ended, Broken> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let ended = async {
@@ -149,7 +157,7 @@ async fn drive(
         status
     };
     let (status, stdout, stderr_tail, ()) =
-        tokio::try_join!(ended, whole(stdout), tail(stderr, logs), feed(stdin, input))?;
+        tokio::try_join!(ended, whole(stdout), tail(stderr, log), feed(stdin, input))?;
     Ok(Ended { status, stdout, stderr_tail })
 }
 
@@ -169,19 +177,19 @@ async fn whole(stdout: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Broken
 }
 
 /// Logs what the program writes to stderr, and answers the end of it.
-async fn tail(stderr: Option<impl AsyncRead + Unpin>, logs: &LogStream) -> Result<Vec<u8>, Broken> {
-    let (mut tail, mut lines) = (Vec::new(), ByteLines::default());
+async fn tail(stderr: Option<impl AsyncRead + Unpin>, log: Log<'_>) -> Result<Vec<u8>, Broken> {
+    let (mut tail, mut lines) = (Vec::new(), ByteLines::new(log.secrets));
     let Some(mut stderr) = stderr else { return Ok(tail) };
     loop {
         let before = tail.len();
         if stderr.read_buf(&mut tail).await.map_err(Broken::Io)? == 0 {
             break;
         }
-        lines.push(&tail[before..], logs);
+        lines.push(&tail[before..], log.logs);
         let surplus = tail.len().saturating_sub(STDERR_TAIL_BYTES);
         tail.drain(..surplus);
     }
-    lines.finish(logs);
+    lines.finish(log.logs);
     Ok(tail)
 }
 
