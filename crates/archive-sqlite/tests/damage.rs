@@ -185,7 +185,8 @@ async fn salvages_what_is_whole(killed: &Killed, damaged: &Path, case: &str) {
     assert_eq!(histories.whole, whole, "{case}: what is whole was kept");
     // A run of which nothing at all is left cannot be named; a cut database has lost many of them.
     if !case.contains("cut") {
-        assert!(ids(&histories.left_out).is_subset(&absent), "{case}");
+        let left_out = ids(&histories.left_out);
+        assert!(left_out.is_subset(&absent), "{case}: {left_out:?} left out, {absent:?} absent");
         assert!(killed.acknowledged.len() - whole <= 60, "{case}: only {whole} were kept: {histories:?}");
     }
 }

@@ -116,7 +116,7 @@ impl MetricConstructor<Histogram> for Bounds {
 type Each<const N: usize> = [Counter; N];
 
 const HOWS: [&str; 3] = ["returned", "claimed", "void"];
-const STATUSES: [&str; 3] = ["succeeded", "failed", "cancelled"];
+pub(crate) const STATUSES: [&str; 3] = ["succeeded", "failed", "cancelled"];
 const OUTCOMES: [&str; 7] =
     ["succeeded", "failed", "retrying", "skipped", "waiting", "released", "cancelled"];
 

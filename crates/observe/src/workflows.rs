@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use switchyard_core::RunId;
 
 use crate::about;
+use crate::metrics::STATUSES;
 
 /// Workflows with series of their own. Clients choose names: without a bound they could fill the memory.
 const NAMES_MAX: usize = 100;
@@ -66,6 +67,11 @@ impl Workflows {
         let (began, end) = (about::WORKFLOW_RUNS_ACCEPTED, about::WORKFLOW_RUNS_ENDED);
         registry.register(began.name, began.help, Family::clone(&accepted));
         registry.register(end.name, end.help, Family::clone(&ended));
+        // A family without series is not exposed, and a counter that appears at 1 has no rate.
+        drop(accepted.get_or_create(&WorkflowLabels { workflow: OTHER.into() }));
+        for status in STATUSES {
+            drop(ended.get_or_create(&EndLabels { workflow: OTHER.into(), status }));
+        }
         Self { accepted, ended, known: Mutex::default() }
     }
 

@@ -195,6 +195,6 @@ fn nobody_there_is_said_with_where() {
         exit 2
         --- stdout
         --- stderr
-        error: the Redis URL must begin with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://
+        error: the Redis URL must begin with redis://, rediss://, redis+unix://, redis+cluster:// or redis+sentinel://
     "#);
 }

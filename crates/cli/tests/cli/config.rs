@@ -36,6 +36,7 @@ fn every_value_is_shown_with_where_it_came_from() {
         worker.name  -  default
         worker.lease  30s  default
         worker.deliveries  10  default
+        plain.functions  -  default
         plain.lease  1m  default
         runs.stop_grace  30s  default
         worker.allow_commands  false  default
@@ -43,6 +44,8 @@ fn every_value_is_shown_with_where_it_came_from() {
         egress.allow  -  default
         worker.grace  1m30s  switchyard.toml:5
         worker.envoy_quit_url  -  default
+        secrets.dir  -  default
+        secrets.env_prefix  SWITCHYARD_SECRET_  default
         consumers.message_lock  1800  default
         consumers.cleanup_every  3600  default
         consumers.idle_min  -  default

@@ -32,9 +32,7 @@ fn a_run_is_listed_and_shown() {
         exit 2
         --- stdout
         --- stderr
-        error: invalid value 'lost' for '--status <STATUS>': `lost` is not a run status (queued, running, paused, closing, compensating, succeeded, failed, cancelled)
-
-        For more information, try '--help'.
+        error: `status`: `lost` is not a run status (queued, running, paused, closing, compensating, succeeded, failed, cancelled)
     "#);
     assert_transcript!(sandbox.transcript(&["runs", "show", &run]), @r#"
         exit 0

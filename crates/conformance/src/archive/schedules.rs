@@ -82,7 +82,8 @@ async fn what_became_of_a_tick_is_noted<B: Backend>(backend: &B) {
 }
 
 async fn the_newest_starts_stay_until_the_schedule_goes<B: Backend>(backend: &B) {
-    let archive = backend.open(&backend.location().await).await;
+    let location = backend.location().await;
+    let archive = backend.open(&location).await;
     archive.put_schedule(record("a", "0 1 * * *")).await.unwrap();
     let count = STARTS_KEPT as u64 + 5;
     for tick in 1..=count {

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::document::{Document, Holds, Pattern, holds};
+use super::{full, report};
 use crate::expr;
 use crate::problem::{At, Problems, Step};
 
@@ -123,8 +124,17 @@ impl Check<'_> {
             return;
         }
         let regex = regex::RegexBuilder::new(source).size_limit(PATTERN_BYTES_MAX).build();
-        if let Err(regex::Error::CompiledTooBig(_)) = regex {
-            self.problems.add(at, format!("the pattern `{}` is too large", shorten(source)), None);
+        match &regex {
+            Ok(_) => {}
+            Err(regex::Error::CompiledTooBig(_)) => {
+                self.problems.add(at, format!("the pattern `{}` is too large", shorten(source)), None);
+            }
+            // The validator knows some forms that this engine does not; only what it refuses is a mistake.
+            Err(_) if full::build(&json!({"pattern": source})).is_ok() => {}
+            Err(_) => {
+                let message = format!("the pattern `{}` cannot be used", shorten(source));
+                self.problems.add(at, message, Some(report::no_look_around()));
+            }
         }
         let pattern = Pattern { regex: regex.ok(), places: expr::pattern_places(source) };
         self.document.patterns.insert(source.to_owned(), pattern);

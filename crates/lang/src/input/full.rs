@@ -102,7 +102,7 @@ impl Schema {
     }
 }
 
-fn build(schema: &Value) -> Result<Validator, ValidationError<'static>> {
+pub(super) fn build(schema: &Value) -> Result<Validator, ValidationError<'static>> {
     let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES_MAX);
     jsonschema::draft202012::options()
         .should_validate_formats(false)

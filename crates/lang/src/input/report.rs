@@ -148,7 +148,7 @@ fn known_types() -> String {
     format!("known types: {}", TYPES.join(", "))
 }
 
-fn no_look_around() -> String {
+pub(super) fn no_look_around() -> String {
     "patterns are matched in linear time: look-around and back-references are not supported".to_owned()
 }
 

@@ -136,8 +136,9 @@ impl Survey {
 
     /// Every run of which anything is known, in the order of acceptance.
     pub(crate) fn histories(&self) -> impl Iterator<Item = History> {
-        let known = |run: &Run| run.id.is_some() || !run.events.is_empty();
-        self.runs.iter().filter(move |(_, run)| known(run)).map(|(no, run)| self.history(*no, run))
+        // SQLite numbers runs from 1: number 0 is a record that was overwritten with zeros.
+        let known = |no: i64, run: &Run| no > 0 && (run.id.is_some() || !run.events.is_empty());
+        self.runs.iter().filter(move |(no, run)| known(**no, run)).map(|(no, run)| self.history(*no, run))
     }
 
     fn history(&self, no: i64, run: &Run) -> History {
