@@ -54,15 +54,30 @@ async fn fail_over(sentinel: &Sentinel) {
     events.on_message().next().await.expect("a new master");
 }
 
+/// Returns when the sentinel has told the old master that it is a replica: until then it takes writes, which are lost.
+async fn is_demoted(master: &Redis) {
+    let replica = redis::Value::BulkString(b"slave".to_vec());
+    loop {
+        // The sentinel closes the connections of a master that it demotes.
+        let mut connection = connected(&master.url()).await;
+        let role = redis::cmd("ROLE").query_async::<Vec<redis::Value>>(&mut connection).await;
+        if role.is_ok_and(|role| role.first() == Some(&replica)) {
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
 #[tokio::test]
 async fn the_master_that_sentinels_name_is_followed_through_a_failover() {
     let [first, second] = [free_port(), free_port()];
-    let (_master, replica) =
+    let (master, replica) =
         (on_port(first, &[]), on_port(second, &["--replicaof", "127.0.0.1", &first.to_string()]));
     let sentinel = Sentinel::watch(first);
     let (store, _folder) = open(&sentinel.master_url(), "app:").await.expect("the master is there");
     store.ready().await.expect("it takes writes");
     fail_over(&sentinel).await;
+    is_demoted(&master).await;
     while store.ready().await.is_err() {
         tokio::time::sleep(LOOK_EVERY).await;
     }
