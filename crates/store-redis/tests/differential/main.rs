@@ -31,8 +31,19 @@ proptest! {
         graphs in prop::collection::vec(graph(), 1..4),
         ops in prop::collection::vec(op_with_readers(), 1..100),
     ) {
-        live(&["redis"], graphs, &ops);
+        live(&["redis"], graphs.into_iter().map(of_one_function).collect(), &ops);
     }
+}
+
+/// A reader takes a task from its stream before the core hears of it, so the two may see another first task of a
+/// function. With one function there are no turns to take.
+fn of_one_function(mut graph: Sketch) -> Sketch {
+    graph
+        .nodes
+        .iter_mut()
+        .filter(|node| node.queue == "function:b")
+        .for_each(|node| node.queue = "function:a".into());
+    graph
 }
 
 fn live(stores: &[&'static str], graphs: Vec<Sketch>, ops: &[Op]) {
