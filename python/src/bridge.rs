@@ -1,10 +1,11 @@
-//! How calls get out of an event loop, and results into it.
+//! Moves calls out of an event loop, and results back into it.
 //!
-//! A call goes by a [`LoopConnection`]: a connection that the loop watches itself. Where there is none, or not yet, the runtime does the
-//! call on its thread. The loop then watches one end of a socket pair: a thread with a result puts it into the queue and, if
-//! the queue was empty, writes a byte. The loop resolves all futures that have a result. So no other thread ever waits for
-//! the interpreter, and results that arrive together are handed over together. The other way is the same: what the loop
-//! begins in one turn is handed to the runtime together, at the end of the turn.
+//! A call uses a [`LoopConnection`]: a connection that the loop watches itself. If there is none, or not yet, the
+//! runtime makes the call on its thread. The loop then watches one end of a socket pair: a thread with a result puts
+//! it into the queue and, if the queue was empty, writes a byte. The loop resolves all futures that have a result. So
+//! no other thread ever waits for the interpreter, and results that arrive together are resolved together. In the
+//! other direction, all calls that the loop begins in one turn are handed to the runtime together, at the end of the
+//! turn.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -28,11 +29,11 @@ use crate::op::{Outcome, Task};
 pub(crate) struct Bridge {
     reader: UnixStream,
     queue: Arc<Queue>,
-    /// Futures by ticket.
+    /// The last ticket number, and the futures by ticket.
     futures: Mutex<(u64, HashMap<u64, Py<PyAny>>)>,
-    /// Begun in this turn of the loop, for the runtime.
+    /// Calls that began in this turn of the loop, for the runtime.
     begun: Mutex<Vec<Begun>>,
-    /// By the saver's connections.
+    /// The connections, by the id of their [`Live`].
     connections: Mutex<HashMap<u64, Track>>,
 }
 
@@ -64,7 +65,7 @@ enum News {
     LoopConnection(Arc<Live>, Result<RawConnection, Failure>),
 }
 
-/// A result that is owed to a future.
+/// The obligation to resolve a future.
 struct Ticket {
     number: u64,
     queue: Arc<Queue>,
@@ -202,7 +203,7 @@ impl Bridge {
 }
 
 impl Bridge {
-    /// Begins something, and resolves the future when it is done.
+    /// Begins a task, and resolves the future when it is done.
     pub(crate) fn begin(
         slf: &Bound<'_, Self>,
         event_loop: &Bound<'_, PyAny>,
@@ -300,7 +301,7 @@ fn add_rail(
             let arrive = slf.getattr(intern!(slf.py(), "arrive"))?;
             event_loop.call_method1(intern!(slf.py(), "add_reader"), (fd, arrive, live.id, event_loop))?;
         }
-        // The next call tries again, unless it is of no use.
+        // The next call tries to connect again, unless that cannot work.
         Err(failure) => {
             live.note(failure);
             slf.get().connections.lock().remove(&live.id);
@@ -320,7 +321,7 @@ fn serve(slf: &Bound<'_, Bridge>, id: u64, event_loop: &Bound<'_, PyAny>, wants:
     Ok(())
 }
 
-/// Resolves what is done, and sends what is not by another way.
+/// Resolves the calls that are done, and hands the others to the runtime.
 fn settle(
     slf: &Bound<'_, Bridge>,
     id: u64,
@@ -347,7 +348,7 @@ fn give_up(slf: &Bound<'_, Bridge>, id: u64, event_loop: &Bound<'_, PyAny>) -> P
     settle(slf, id, event_loop, connection.give_up())
 }
 
-/// The loop forgets the socket before it is closed.
+/// Removes the socket from the loop before it is closed.
 fn leave(event_loop: &Bound<'_, PyAny>, connection: Option<LoopConnection>) -> PyResult<()> {
     connection.map_or(Ok(()), |connection| unwatch(event_loop, connection.fd()))
 }
@@ -376,7 +377,7 @@ fn later(slf: &Bound<'_, Bridge>, seconds: f64, id: u64, event_loop: &Bound<'_, 
 
 fn resolve(py: Python<'_>, future: Py<PyAny>, answer: Result<Outcome, Error>) -> PyResult<()> {
     let future = future.into_bound(py);
-    // Cancelled meanwhile: the result is dropped.
+    // The future was cancelled meanwhile: the result is dropped.
     if future.call_method0(intern!(py, "done"))?.is_truthy()? {
         return Ok(());
     }

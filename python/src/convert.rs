@@ -1,4 +1,4 @@
-//! To and from Python.
+//! Conversions to and from Python.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use switchyard_checkpoints::{DeltaHistory, Stored, Typed, Write, keys};
 
 use crate::op::Outcome;
 
-/// Fails on what is no text anywhere else, such as half of a surrogate pair.
+/// A Python string as UTF-8. Fails on a lone surrogate.
 pub(crate) fn text<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     text.to_str()
 }
 
-/// The result of `dumps_typed`.
+/// Passes the result of `dumps_typed` to `take`.
 pub(crate) fn typed(value: &Bound<'_, PyTuple>, take: impl FnOnce(&str, &[u8])) -> PyResult<()> {
     let (format, bytes) = (value.get_item(0)?, value.get_item(1)?);
     let format = text(format.cast::<PyString>()?)?;
@@ -28,7 +28,7 @@ pub(crate) fn typed(value: &Bound<'_, PyTuple>, take: impl FnOnce(&str, &[u8])) 
     Ok(())
 }
 
-/// A channel's version as a part of a field. Numbers that are equal to Python are the same version.
+/// A channel's version as a part of a field. Numbers that are equal in Python are the same version.
 pub(crate) fn version<'a>(version: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, str>> {
     if let Ok(version) = version.cast::<PyString>() {
         return Ok(keys::version_text(text(version)?));
@@ -91,7 +91,7 @@ impl Outcome {
     }
 }
 
-/// `(thread, ns, id, parent, checkpoint, metadata, values, writes)`
+/// Builds `(thread, ns, id, parent, checkpoint, metadata, values, writes)`.
 fn stored<'py>(py: Python<'py>, stored: &Stored) -> PyResult<Bound<'py, PyTuple>> {
     let values = PyList::empty(py);
     for (channel, value) in &stored.values {
@@ -110,13 +110,13 @@ fn stored<'py>(py: Python<'py>, stored: &Stored) -> PyResult<Bound<'py, PyTuple>
         .into_pyobject(py)
 }
 
-/// `(writes, seed or None)`
+/// Builds `(writes, seed or None)`.
 fn history<'py>(py: Python<'py>, history: &DeltaHistory) -> PyResult<Bound<'py, PyTuple>> {
     let seed = history.seed.as_ref().map(|seed| pair(py, seed)).transpose()?;
     (writes(py, &history.writes)?, seed).into_pyobject(py)
 }
 
-/// `(task, channel, (format, bytes))`
+/// Builds a list of `(task, channel, (format, bytes))`.
 fn writes<'py>(py: Python<'py>, writes: &[Write]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for write in writes {
@@ -125,7 +125,7 @@ fn writes<'py>(py: Python<'py>, writes: &[Write]) -> PyResult<Bound<'py, PyList>
     Ok(list)
 }
 
-/// The argument of `loads_typed`.
+/// Builds the argument of `loads_typed`.
 fn pair<'py>(py: Python<'py>, typed: &Typed) -> PyResult<Bound<'py, PyTuple>> {
     let format = match &*typed.format {
         "msgpack" => intern!(py, "msgpack").clone(),

@@ -86,7 +86,8 @@ impl Core {
         }
         let (address, space, timeout) = (self.address.clone(), self.space.clone(), self.timeout);
         let made = Arc::new(Live::new(address, space, timeout));
-        // The parent's, after a fork: closing it here would say goodbye in the parent's name.
+        // After a fork the old value is the parent's: it is not dropped, because closing it would end the parent's
+        // connections.
         std::mem::forget(live.replace(made.clone()));
         Ok(made)
     }

@@ -1,10 +1,10 @@
-//! `switchyard._core`: what the Python package leaves to Rust.
+//! `switchyard._core`: the part of the Python package that is written in Rust.
 //!
-//! - [`op`]: something to be done, made of Python objects while the interpreter is held
-//! - [`core`]: doing it: now, with the interpreter let go; or on the runtime, with a future of the caller's event loop
+//! - [`op`]: an operation, built from Python objects while the interpreter is held
+//! - [`core`]: executes an operation: on the calling thread, or for a future of an event loop
 //! - [`live`]: connections of this process; a forked child makes its own
-//! - [`bridge`], [`loop_connection`]: how calls get out of an event loop, and results into it
-//! - [`convert`], [`errors`]: to and from Python
+//! - [`bridge`], [`loop_connection`]: move calls out of an event loop, and results back into it
+//! - [`convert`], [`errors`]: conversions to and from Python
 
 mod bridge;
 mod convert;
@@ -23,7 +23,7 @@ mod _core {
     #[pymodule_export]
     use crate::op::Op;
 
-    /// Whether it was built to be fast: what is measured with another build says nothing.
+    /// Whether this is an optimized build: measurements of another build are meaningless.
     #[pymodule_export]
     const IS_OPTIMIZED: bool = !cfg!(debug_assertions);
 }

@@ -1,9 +1,10 @@
-//! Connections of one process.
+//! The connections of one process.
 //!
-//! A sync call has a lane to itself: a connection that the calling thread waits on, so that no other thread has to be woken
-//! on the way. Connections are kept and used again. Async calls have a connection for each event loop ([`crate::loop_connection`]). What
-//! neither of them can do goes by the store, which connects in every way and repeats what was lost. Nothing of this survives
-//! a fork: the child notices by its process id, and leaves the parent's as it is.
+//! A sync call has a lane to itself: a connection that the calling thread waits on, so that no other thread has to be
+//! woken. Lanes are kept and reused. Async calls have a connection for each event loop ([`crate::loop_connection`]).
+//! Calls that neither of them can make use the store, which supports every kind of address and repeats calls whose
+//! connection was lost. Nothing of this survives a fork: the child notices by its process id, and leaves the parent's
+//! connections open.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,19 +17,19 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::op::{Outcome, Task};
 
-/// Idle connections that are kept.
+/// Number of idle lanes that are kept.
 const IDLE_LANES_MAX: usize = 64;
-/// Room that a lane keeps after a large request.
+/// Buffer size that a lane keeps after a large request.
 const ROOM_KEPT_MAX: usize = 1024 * 1024;
 
 pub(crate) struct Live {
     pub(crate) pid: u32,
-    /// Not given to another one in this process.
+    /// Unique within this process.
     pub(crate) id: u64,
     pub(crate) timeout: Duration,
     pub(crate) address: Address,
     pub(crate) store: Checkpoints,
-    /// Whether the address can be reached by a [`RawConnection`], as far as is known.
+    /// Whether a [`RawConnection`] can reach the address, as far as is known.
     is_plain: AtomicBool,
     lanes: Mutex<Vec<ThreadConnection>>,
     connections: Mutex<Vec<Closer>>,
@@ -38,7 +39,7 @@ struct ThreadConnection {
     runtime: Runtime,
     store: Checkpoints,
     wire: Option<RawConnection>,
-    /// Kept from call to call for its room.
+    /// The request buffer, kept between calls to reuse its memory.
     unsent: Vec<u8>,
 }
 
@@ -57,26 +58,26 @@ impl Live {
         }
     }
 
-    /// Whether this can be done over a wire, as far as is known.
+    /// Whether a [`RawConnection`] can do this task, as far as is known.
     pub(crate) fn is_for_wire(&self, task: &Task) -> bool {
         task.is_one_call() && self.is_plain.load(Ordering::Relaxed)
     }
 
-    /// Remembers a failure that will not go away.
+    /// Records a permanent failure.
     pub(crate) fn note(&self, failure: Failure) {
         if failure == Failure::NotPlain {
             self.is_plain.store(false, Ordering::Relaxed);
         }
     }
 
-    /// To be closed with this.
+    /// Adds a connection that is closed when this is dropped.
     pub(crate) fn keep(&self, connection: Closer) {
         let mut connections = self.connections.lock();
         connections.retain(|each| !each.is_gone());
         connections.push(connection);
     }
 
-    /// On this thread, until it is done.
+    /// Does a task on the calling thread.
     pub(crate) fn wait(&self, task: Task) -> Result<Outcome, Error> {
         let idle = self.lanes.lock().pop();
         let mut lane = match idle {
@@ -136,7 +137,7 @@ impl ThreadConnection {
     }
 }
 
-/// The runtime of async calls, for all savers of this process, and its one thread. They end with the process.
+/// The runtime of async calls, with one thread, for all savers of this process. It ends with the process.
 pub(crate) fn runtime() -> Result<Handle, Error> {
     static RUNTIME: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
     let mut running = RUNTIME.lock();

@@ -1,8 +1,8 @@
-//! A connection that an event loop watches itself: between a call and its answer no other thread has to be woken.
+//! A connection that an event loop watches itself: no other thread has to be woken between a call and its answer.
 //!
-//! Calls that begin in one turn of the loop are sent together, at its end: each time that something is sent the server may
-//! have to be woken, which costs more than all else. They are answered in the order in which they were sent. When anything
-//! unusual happens, those that have no answer yet are handed back, to be done by the store.
+//! Calls that begin in one turn of the loop are sent together, at its end: each send may have to wake the server,
+//! which costs more than all else. They are answered in the order in which they were sent. After any error, the
+//! unanswered calls are handed back, to be made by the store.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use switchyard_checkpoints::raw_connection::{Failure, RawConnection};
 use crate::live::Live;
 use crate::op::{Outcome, Task};
 
-/// Room that is kept after large requests.
+/// Buffer size that is kept after large requests.
 const ROOM_KEPT_MAX: usize = 1024 * 1024;
 
 pub(crate) struct LoopConnection {
     wire: RawConnection,
     unsent: Vec<u8>,
     calls: VecDeque<Call>,
-    /// Whether the loop looks after calls that are not answered in time.
+    /// Whether the loop has a timer for calls that are not answered in time.
     pub(crate) is_watched: bool,
-    /// Whether the loop is going to send: at the end of its turn, or when there is room.
+    /// Whether the loop is going to send: at the end of its turn, or when the socket is writable.
     is_departing: bool,
-    /// Whether the loop tells when there is room to send.
+    /// Whether the loop waits for the socket to become writable.
     is_full: bool,
-    /// Whether the loop keeps turning while it waits for an answer.
+    /// Whether the loop keeps polling for an answer instead of sleeping.
     is_awake: bool,
 }
 
-/// Something that was begun, and the future that waits for it.
+/// A call in progress, and the future that waits for it.
 pub(crate) struct Call {
     pub(crate) task: Task,
     pub(crate) live: Arc<Live>,
@@ -40,30 +40,30 @@ pub(crate) struct Call {
     since: Instant,
 }
 
-/// Calls that are done, with their answers.
+/// Received answers, and the calls that got none.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     pub(crate) done: Vec<(Py<PyAny>, Result<Outcome, Error>)>,
-    /// To be done by the store.
+    /// Calls that the store has to make.
     pub(crate) elsewhere: Vec<Call>,
-    /// The connection is of no use any more.
+    /// Whether the connection is unusable.
     pub(crate) is_lost: bool,
 }
 
-/// Requests of a connection to its loop.
+/// What the loop has to schedule for a connection.
 #[derive(Default)]
 pub(crate) struct Wants {
-    /// To be told to depart, at the end of the turn.
+    /// Call `depart` at the end of the turn.
     pub(crate) depart: bool,
-    /// To be looked after.
+    /// Start the timer for late answers.
     pub(crate) watch: bool,
 }
 
 /// The result of sending queued calls.
 pub(crate) struct Departed {
-    /// Whether the loop should tell when there is room, if that has changed.
+    /// Whether the loop should watch for writability, if that has changed.
     pub(crate) is_full: Option<bool>,
-    /// Whether the loop should begin to keep turning.
+    /// Whether the loop should start polling.
     pub(crate) awake: bool,
 }
 
@@ -84,7 +84,7 @@ impl LoopConnection {
         self.wire.fd()
     }
 
-    /// To be sent at the next departure.
+    /// Queues a call for the next `depart`.
     pub(crate) fn begin(&mut self, call: Call) -> Wants {
         call.task.request(call.live.store.space(), &mut self.unsent);
         self.calls.push_back(call);
@@ -94,8 +94,8 @@ impl LoopConnection {
         }
     }
 
-    /// Sends as much as there is room for. A call that is alone may be worth to stay awake for: with several on their way
-    /// the loop has something else to do.
+    /// Sends as many bytes as fit. Polling may pay off for a single call: with several in flight the loop has other
+    /// work to do.
     pub(crate) fn depart(&mut self) -> Result<Departed, Failure> {
         let is_awake = self.calls.len() == 1 && self.wire.adaptive_wait().begin();
         let sent = self.wire.send(&self.unsent)?;
@@ -111,7 +111,7 @@ impl LoopConnection {
         })
     }
 
-    /// Takes what has come in.
+    /// Reads the answers that have arrived.
     pub(crate) fn arrive(&mut self) -> Arrivals {
         let mut arrivals = Arrivals::default();
         loop {
@@ -134,21 +134,21 @@ impl LoopConnection {
         }
     }
 
-    /// Whether to keep turning; ends it if not.
+    /// Whether to continue polling; stops it if not.
     pub(crate) fn stays_awake(&mut self) -> bool {
-        // The server may be waiting for this processor.
+        // The server may need this processor.
         std::thread::yield_now();
         self.is_awake = !self.calls.is_empty() && !self.wire.adaptive_wait().is_over();
         self.is_awake
     }
 
-    /// How long until the first call has waited for too long; none if no call waits.
+    /// The time until the first call times out; `None` if no call waits.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         let first = self.calls.front()?;
         Some(first.live.timeout.saturating_sub(first.since.elapsed()))
     }
 
-    /// Gives up: calls that waited for too long are told so, the others go elsewhere.
+    /// Gives up the connection: calls that timed out get an error, the others are handed back.
     pub(crate) fn give_up(mut self) -> Arrivals {
         let mut arrivals = Arrivals { is_lost: true, ..Arrivals::default() };
         for call in self.calls.drain(..) {

@@ -1,4 +1,4 @@
-//! Something to be done with checkpoints, and what came of it.
+//! An operation on checkpoints, and its result.
 
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -203,12 +203,13 @@ impl Op {
 }
 
 impl Task {
-    /// Whether it is one call, which can be sent over a [`RawConnection`](switchyard_checkpoints::raw_connection::RawConnection).
+    /// Whether the task is one call, which can be sent over a
+    /// [`RawConnection`](switchyard_checkpoints::raw_connection::RawConnection).
     pub(crate) fn is_one_call(&self) -> bool {
         matches!(self, Self::Put(_) | Self::PutWrites(_) | Self::Get(_))
     }
 
-    /// Puts that call behind what is to be sent already.
+    /// Appends the encoded call to a buffer.
     pub(crate) fn request(&self, space: &Keyspace, unsent: &mut Vec<u8>) {
         match self {
             Self::Put(put) => put.request(space, unsent),
@@ -218,7 +219,7 @@ impl Task {
         }
     }
 
-    /// The result that the answer to its request stands for.
+    /// Decodes the answer to the request into a result.
     pub(crate) fn answered(&self, reply: Reply) -> Result<Outcome, Error> {
         match self {
             Self::Put(put) => put.answered(reply).map(|_| Outcome::Done),

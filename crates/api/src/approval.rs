@@ -1,4 +1,4 @@
-//! What waits for a person.
+//! Approvals: decisions that runs wait for.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct Approval {
     pub status: ApprovalStatus,
     pub approver: Option<Arc<str>>,
     pub prompt: Option<Arc<str>>,
-    /// What the person is shown. A list leaves it out.
+    /// The value that the approver decides on. Lists omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
     #[serde(with = "time::rfc3339")]
@@ -29,12 +29,12 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// As a list shows it.
+    /// The approval without its payload, for lists.
     pub fn listed(record: ApprovalRecord) -> Self {
         Self::of(record, None)
     }
 
-    /// With its whole payload.
+    /// The approval with its whole payload.
     pub fn with(record: ApprovalRecord, payload: Value) -> Self {
         Self::of(record, Some(payload))
     }

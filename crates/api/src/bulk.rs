@@ -1,4 +1,4 @@
-//! Bulk jobs, and runs that were deleted.
+//! Bulk jobs.
 
 use serde::{Deserialize, Serialize};
 use switchyard_core::RunId;
@@ -6,28 +6,28 @@ use switchyard_store::{BulkCounts, BulkJob, BulkResult, RunRecord};
 
 use crate::RunCountView;
 
-/// A bulk job and how far it has come.
+/// A bulk job and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BulkView {
     #[serde(flatten)]
     pub job: BulkJob,
-    /// How many runs came to what.
+    /// How many runs had each result.
     pub counts: BulkCounts,
 }
 
-/// Which runs a bulk job would work on.
+/// The runs that a bulk job would work on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BulkPreview {
-    /// True.
+    /// Always true.
     pub dry_run: bool,
-    /// As it was understood, with its times written out.
+    /// The filter as the server parsed it, with relative times made absolute.
     pub filter: String,
     pub count: RunCountView,
     /// A few of the runs.
     pub sample: Vec<RunRecord>,
 }
 
-/// What a bulk job came to, run by run.
+/// A page of a bulk job's results, one for each run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BulkResultPage {
     pub results: Vec<BulkResult>,

@@ -8,33 +8,33 @@ use switchyard_core::{RunId, Timestamp, run, time};
 
 use crate::plain::plain_field;
 
-/// One flat document: `seq`, `at`, `type`, `run_id`, then what the event says.
+/// An event as one flat document: `seq`, `at`, `type`, `run_id`, then the event's own fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     pub seq: u64,
     #[serde(with = "time::rfc3339")]
     pub at: Timestamp,
-    /// Such as `node_succeeded` or `run_ended`.
+    /// The type of the event, such as `node_succeeded` or `run_ended`.
     #[serde(rename = "type")]
     pub kind: Arc<str>,
     pub run_id: RunId,
-    /// The node it is about, if it is about one, is the field `node`.
+    /// The event's own fields; `node` is the node, for an event of a node.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
 impl Event {
-    /// An event as it is stored, as clients see it.
+    /// Converts a stored event to the form that clients see.
     pub fn of(event: &run::Event) -> Result<Self, serde_json::Error> {
         let mut fields = Map::new();
         if let Value::Object(variant) = serde_json::to_value(&event.kind)?
             && let Some((_, Value::Object(stored))) = variant.into_iter().next()
         {
             for (name, value) in stored {
-                // An event's own `at` is when it happened.
+                // `at` is already the time of the event.
                 let name = if name == "at" { "retry_at".to_owned() } else { name };
                 let value = match name.as_str() {
-                    // The hash beside its id is ours.
+                    // Clients see the operation's id; its hash is internal.
                     "operation" => value.get("id").cloned().unwrap_or_default(),
                     _ => plain_field(&name, value),
                 };
@@ -49,7 +49,7 @@ impl Event {
         self.text("node")
     }
 
-    /// Whether the run has ended with it. A retry may follow.
+    /// Whether this event ends the run. A retry may follow.
     pub fn is_end(&self) -> bool {
         &*self.kind == "run_ended"
     }
@@ -62,12 +62,12 @@ impl Event {
         self.fields.get(field).and_then(Value::as_u64)
     }
 
-    /// Null if it is not there.
+    /// The value of a field; null if the event does not have it.
     pub fn field(&self, field: &str) -> &Value {
         self.fields.get(field).unwrap_or(&Value::Null)
     }
 
-    /// Pieces of output that were streamed, if this is about some.
+    /// The chunks of streamed output in this event; empty for other types of event.
     pub fn chunks(&self) -> &[Value] {
         let chunks = if &*self.kind == "node_chunks" { self.field("chunks").as_array() } else { None };
         chunks.map_or(&[], Vec::as_slice)

@@ -1,4 +1,4 @@
-//! API keys: their text, and what is shown of them.
+//! API keys: their text, and their form in lists.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use switchyard_store::ApiKeyRecord;
 const PREFIX: &str = "swk_";
 const ID_CHARS: usize = 16;
 
-/// The text of an API key: `swk_<id>_<secret>`. The id finds the key; of the secret, 256 random bits, a server keeps only
-/// the SHA-256.
+/// The text of an API key: `swk_<id>_<secret>`. The server finds the key by its id. The secret has 256 random bits, and
+/// the server stores only its SHA-256.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyText {
     id: String,
@@ -18,13 +18,13 @@ pub struct KeyText {
 }
 
 impl KeyText {
-    /// From random bits.
+    /// Creates a key from random bits.
     pub fn drawn(id: u64, secret: [u8; 32]) -> Self {
         let secret = secret.iter().map(|byte| format!("{byte:02x}")).collect();
         Self { id: format!("{id:016x}"), secret }
     }
 
-    /// None if it cannot be one.
+    /// Parses the text of a key; `None` if it does not have the form of one.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
         Some(Self { id: id.to_owned(), secret: secret.to_owned() })
@@ -34,7 +34,7 @@ impl KeyText {
         &self.id
     }
 
-    /// What a server keeps of the secret.
+    /// The SHA-256 of the secret, which the server stores.
     pub fn digest(&self) -> Hash {
         Hash::of(self.secret.as_bytes())
     }
@@ -46,14 +46,14 @@ impl fmt::Display for KeyText {
     }
 }
 
-/// Without the secret.
+/// Omits the secret.
 impl fmt::Debug for KeyText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyText").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-/// A key that its holder has drawn: its secret stays with them.
+/// A key that its holder has generated: the server never sees the secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrawnKey {
     pub id: String,
@@ -62,7 +62,7 @@ pub struct DrawnKey {
 }
 
 impl DrawnKey {
-    /// Whether its id can be one: sixteen hexadecimal digits.
+    /// Whether the id is valid: sixteen hexadecimal digits.
     pub fn has_valid_id(&self) -> bool {
         self.id.len() == ID_CHARS && self.id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }
@@ -74,11 +74,11 @@ impl From<&KeyText> for DrawnKey {
     }
 }
 
-/// An API key as lists show it.
+/// An API key in the form that clients see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKeyView {
     pub id: String,
-    /// Whose it is or what for.
+    /// The name of the key's holder or its purpose.
     pub name: String,
     #[serde(with = "time::rfc3339")]
     pub created_at: Timestamp,

@@ -1,9 +1,9 @@
-//! The documents of the HTTP API: what the server writes, and what clients read, defined once.
+//! The documents of the HTTP API, which the server writes and clients read.
 //!
-//! Payloads are plain JSON in them, and moments RFC 3339. Runs and workflows in lists are the records of the store
-//! themselves ([`RunRecord`], [`WorkflowRecord`]).
+//! Payloads are plain JSON, and timestamps are RFC 3339. Runs and workflows in lists are the records of the store
+//! ([`RunRecord`], [`WorkflowRecord`]).
 //!
-//! This crate never does I/O, and never decides anything.
+//! This crate never does I/O, and contains no decisions of the engine.
 
 mod approval;
 mod bulk;
@@ -51,15 +51,15 @@ pub struct WorkflowView {
     pub record: WorkflowRecord,
     /// The definition in its canonical form.
     pub source: Value,
-    /// Newest first.
+    /// The versions of the workflow, newest first.
     pub versions: Vec<WorkflowRecord>,
 }
 
-/// What a server says about itself.
+/// The server's version and the id of its store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerView {
-    /// Of Switchyard.
+    /// The version of Switchyard.
     pub version: String,
-    /// Names the place where it keeps runs: the same for the same data folder, wherever it is mounted.
+    /// The id of the store: the same for the same data folder, wherever it is mounted.
     pub store: Option<String>,
 }

@@ -1,13 +1,13 @@
-//! From the stored form of a document to the one that clients see.
+//! Converts documents from their stored form to the form that clients see.
 
 use serde_json::{Map, Value, json};
 use switchyard_core::{CasRef, Timestamp};
 
-/// Fields of events that are moments.
+/// Fields of events that are timestamps.
 const MOMENTS: [&str; 5] = ["until", "start_at", "timeout_at", "deadline", "retry_at"];
 
-/// Stored form to plain form. A payload is stored as `{"json": …}` or `{"cas": {…}}`, and what is in it is not
-/// looked into; nothing else that is stored has such a single field.
+/// Converts a document from its stored form to plain JSON. A payload is stored as `{"json": …}` or `{"cas": {…}}`, and
+/// its content is not converted; no other stored object has one of these as its only field.
 pub fn plain(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(plain).collect(),
@@ -47,7 +47,7 @@ fn cas(stored: &Value) -> Option<Value> {
     Some(payload_reference(reference))
 }
 
-/// What stands where a large payload is not shown.
+/// The reference that replaces a large payload.
 pub fn payload_reference(reference: CasRef) -> Value {
     json!({ "cas": reference.to_string(), "bytes": reference.bytes })
 }

@@ -1,4 +1,4 @@
-//! Why a request was not carried out, as a client reads it.
+//! Problem documents, in the form that clients read.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 pub struct Problem {
     /// The HTTP status.
     pub status: u16,
-    /// A stable word for programs.
+    /// A stable identifier for programs.
     pub code: String,
-    /// A sentence for people.
+    /// A sentence for humans.
     pub detail: String,
-    /// What to do about it.
+    /// How to solve the problem.
     #[serde(default)]
     pub hint: Option<String>,
-    /// What is wrong with a definition, an input or a patch: everything at once.
+    /// All errors in a definition, an input or a patch.
     #[serde(default)]
     pub problems: Vec<ProblemPlace>,
-    /// The operation whose outcome is not known.
+    /// The id of the operation whose outcome is unknown.
     #[serde(default)]
     pub operation: Option<String>,
 }
 
-/// One thing that is wrong, and where.
+/// One error in a document, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemPlace {
     pub message: String,
     #[serde(default)]
     pub hint: Option<String>,
-    /// Where in the document, such as `nodes.fetch.retry.max`.
+    /// The place in the document, such as `nodes.fetch.retry.max`.
     #[serde(default)]
     pub path: String,
 }

@@ -8,12 +8,12 @@ use switchyard_store::DeadLetter;
 
 use crate::RunAt;
 
-/// Everything that waits, and how many dead letters there are.
+/// All queues with tasks, and the number of dead letters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueuesView {
-    /// By type and priority; those of which there is something.
+    /// The queues that are not empty, by type and priority.
     pub queues: Vec<QueueView>,
-    /// Of every type, those of signals included.
+    /// The number of all dead letters, including those of signals.
     pub dead_letters: usize,
 }
 
@@ -22,50 +22,50 @@ pub struct QueuesView {
 pub struct QueueView {
     pub queue: Arc<str>,
     pub priority: Arc<str>,
-    /// For a worker.
+    /// Tasks that wait for a worker.
     pub waiting: usize,
-    /// Held by one.
+    /// Tasks that a worker holds.
     pub claimed: usize,
-    /// When the one that has waited longest was queued.
+    /// When the task that has waited longest was queued.
     #[serde(with = "time::rfc3339::option")]
     pub oldest_at: Option<Timestamp>,
-    /// Given up.
+    /// Tasks that became dead letters.
     pub dead_letters: usize,
-    /// Workers that are alive and take tasks of it.
+    /// Live workers that take tasks from this queue.
     #[serde(default)]
     pub workers: usize,
 }
 
-/// A dead letter; alone, with its history.
+/// A dead letter. Lists omit its deliveries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadLetterView {
     #[serde(flatten)]
     pub letter: DeadLetter,
-    /// Where its tasks lay.
+    /// The queue of its tasks.
     pub queue: Option<Arc<str>>,
     pub priority: Option<Arc<str>>,
-    /// Every delivery, in order.
+    /// All deliveries, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliveries: Option<Vec<Delivery>>,
 }
 
-/// A time that a worker was handed a task.
+/// One delivery of a task to a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delivery {
     pub worker: Arc<str>,
     pub attempt: u32,
     #[serde(with = "time::rfc3339")]
     pub at: Timestamp,
-    /// What came of it, in a word or a sentence; nothing yet, if it is not there.
+    /// The result of the delivery, in a word or a sentence; `None` if the worker has not settled it.
     pub ended: Option<Arc<str>>,
     #[serde(with = "time::rfc3339::option")]
     pub ended_at: Option<Timestamp>,
 }
 
-/// A dead letter that was sent once more.
+/// A dead letter that was redriven.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Redriven {
     pub id: Arc<str>,
-    /// The run that goes on, if it was a task.
+    /// The run that continues, if the dead letter was a task.
     pub run: Option<RunAt>,
 }

@@ -1,4 +1,4 @@
-//! Runs as people and programs see them.
+//! Runs, in the form that clients see.
 
 use std::sync::Arc;
 
@@ -20,25 +20,25 @@ pub struct RunView {
     pub status: RunStatus,
     pub workflow: Arc<str>,
     pub definition: Hash,
-    /// Of the graph: one more than the patches it has taken.
+    /// The version of the graph: one more than the number of patches applied to it.
     pub version: u32,
     pub attempt: u32,
     pub last_seq: u64,
     #[serde(with = "time::rfc3339")]
     pub accepted_at: Timestamp,
-    /// When its first nodes were to start, if that was put off.
+    /// When the first nodes start, if the start was delayed.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "time::rfc3339::option")]
     pub start_at: Option<Timestamp>,
-    /// Of its nodes that have none of their own, 1 (last) to 10 (first).
+    /// The priority of nodes that have none of their own, 1 (last) to 10 (first).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     #[serde(with = "time::rfc3339::option")]
     pub ended_at: Option<Timestamp>,
     pub parent: Option<RunId>,
-    /// The node of its parent that started it.
+    /// The node of the parent run that started this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_node: Option<Arc<str>>,
-    /// The schedule that started it.
+    /// The schedule that started this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
@@ -49,20 +49,20 @@ pub struct RunView {
     pub error: Option<RunError>,
     pub nodes: NodesInOrder,
     pub patches: Vec<PatchView>,
-    /// What it waits for at this moment.
+    /// The reasons why the run waits at the moment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitReason>,
-    /// Values that cannot be brought back. In their places stand references to them.
+    /// Values that cannot be loaded. The document has references in their places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingPayload>,
 }
 
-/// A large value that is gone from where large values are kept, or damaged there.
+/// A large value that is missing from content-addressed storage, or damaged there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingPayload {
-    /// Its place in the document, such as `nodes.fetch.output`.
+    /// The value's place in the document, such as `nodes.fetch.output`.
     pub path: String,
-    /// `cas://sha256:…`
+    /// The value's reference, `cas://sha256:…`.
     pub payload: String,
     pub bytes: u64,
     pub reason: String,
@@ -111,18 +111,19 @@ pub struct NodeView {
     #[serde(with = "time::rfc3339::option")]
     pub completed_at: Option<Timestamp>,
     pub output: Box<RawValue>,
-    /// The output is that of an earlier execution: the node has a cache, and was not called.
+    /// Whether the output comes from the node's cache; then the node was not executed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<NodeError>>,
-    /// What it waits for, in a few words.
+    /// A short text that says what the node waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
-    /// The same for programs.
+    /// The same in typed form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Wait>,
-    /// The runs that it has started, oldest first: the first 200 of the run. `parent=` finds all of them.
+    /// The runs that the node has started, oldest first, limited to the first 200 of the whole run. The filter
+    /// `parent=` finds all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<ChildView>,
 }
@@ -134,17 +135,17 @@ pub struct ChildView {
     pub status: RunStatus,
 }
 
-/// What a node waits for.
+/// The thing that a node waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum Wait {
-    /// Its next attempt, or the end of its sleep.
+    /// The node's next attempt, or the end of its sleep.
     Timer,
     Approval,
     Signal {
         name: Arc<str>,
     },
-    /// Runs that it started.
+    /// Runs that the node started.
     Children,
 }
 
@@ -152,50 +153,50 @@ pub enum Wait {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PatchView {
     pub patch: PatchId,
-    /// Of the graph that it made.
+    /// The version of the graph that the patch made.
     pub version: u32,
     pub definition: Hash,
     pub author: Arc<str>,
     pub reason: Arc<str>,
-    /// The operations as they were sent.
+    /// The operations as the author sent them.
     pub ops: Value,
     pub diff: Vec<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<PatchId>,
 }
 
-/// What a patch changed, or would change.
+/// The changes that a patch made, or would make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PatchReport {
-    /// None for a dry run.
+    /// The id of the patch; `None` for a dry run.
     pub patch: Option<PatchId>,
     /// The version of the graph that the patch makes, or would make.
     pub version: u32,
     pub diff: Vec<Arc<str>>,
 }
 
-/// A run and where it stands.
+/// The id and the status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunAt {
     pub run_id: RunId,
     pub status: RunStatus,
 }
 
-/// A new run that takes over results of an old one.
+/// A new run that reuses results of an old one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forked {
     #[serde(flatten)]
     pub run: RunAt,
-    /// Nodes that are not done again.
+    /// Nodes whose results the new run reuses.
     pub kept: Vec<Arc<str>>,
     pub diff: Vec<String>,
 }
 
-/// How many runs a filter finds.
+/// The number of runs that match a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunCountView {
     pub runs: u64,
-    /// There are more: counting stopped.
+    /// Whether there are more runs: counting stops at a limit.
     pub more: bool,
 }
 
@@ -205,13 +206,13 @@ impl From<RunCount> for RunCountView {
     }
 }
 
-/// A page of runs, in the order that was asked for.
+/// A page of runs, in the requested order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunPage {
     pub runs: Vec<RunRecord>,
     /// The cursor of the next page.
     pub next: Option<RunId>,
-    /// Of all pages, where it was asked for.
+    /// The number of runs on all pages, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<RunCountView>,
 }

@@ -1,4 +1,4 @@
-//! Schedules as clients see them.
+//! Schedules, in the form that clients see.
 
 use std::sync::Arc;
 
@@ -9,63 +9,63 @@ use switchyard_core::schedule::{CatchUp, Overlap};
 use switchyard_core::{Labels, RunId, Timestamp, time};
 use switchyard_store::{ScheduleRecord, ScheduleStart, StartOutcome};
 
-/// A schedule as its author would write it, and where it stands.
+/// A schedule as its author wrote it, with its next start and its last run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleView {
     pub name: Arc<str>,
     pub workflow: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// The input of its runs. A list leaves it out.
+    /// The input of the schedule's runs. Lists omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// One expression a line.
+    /// Cron expressions, one per line.
     pub cron: Arc<str>,
     pub time_zone: Arc<str>,
-    /// Such as `30s`.
+    /// The jitter, such as `30s`.
     pub jitter: String,
     pub overlap: Overlap,
     pub catch_up: CatchUp,
     pub paused: bool,
-    /// Of its runs.
+    /// The labels of the schedule's runs.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     #[serde(with = "time::rfc3339::option")]
     pub next_at: Option<Timestamp>,
     pub last_run: Option<RunId>,
-    /// Its next starts, where they were asked for.
+    /// The schedule's next starts, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upcoming: Option<Vec<String>>,
-    /// What became of its newest ticks, newest first, where it was asked for.
+    /// The outcomes of the schedule's newest ticks, newest first, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts: Option<Vec<StartView>>,
 }
 
-/// What became of a tick.
+/// The outcome of a tick.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartView {
     #[serde(with = "time::rfc3339")]
     pub tick: Timestamp,
-    /// When it was tried, the last time.
+    /// When the start was last tried.
     #[serde(with = "time::rfc3339")]
     pub at: Timestamp,
-    /// How often it was tried.
+    /// How often the start was tried.
     pub tries: u32,
     pub outcome: StartOutcomeName,
     /// The run that was started.
     pub run_id: Option<RunId>,
     /// Why no run was started.
     pub error: Option<String>,
-    /// The caller that started it, if the schedule did not.
+    /// The caller that started the tick, if the schedule did not.
     pub by: Option<Arc<str>>,
 }
 
-/// What starting a tick came to.
+/// The outcome of starting a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartOutcomeName {
     Started,
-    /// The run of an earlier tick was still under way.
+    /// The run of an earlier tick was still in progress.
     Skipped,
     Failed,
 }
@@ -89,7 +89,7 @@ impl From<ScheduleStart> for StartView {
 }
 
 impl ScheduleView {
-    /// As a list shows it.
+    /// The schedule without its input, for lists.
     pub fn listed(record: ScheduleRecord) -> Self {
         Self::with(record, None)
     }
@@ -120,12 +120,12 @@ impl ScheduleView {
     }
 }
 
-/// What a backfill started.
+/// The result of a backfill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backfilled {
-    /// Oldest first.
+    /// The runs of the ticks, oldest first.
     pub runs: Vec<TickRun>,
-    /// Where to go on, if there are more ticks than one backfill starts.
+    /// The time from which the next backfill continues, if there are more ticks than one backfill starts.
     #[serde(with = "time::rfc3339::option")]
     pub next: Option<Timestamp>,
 }
@@ -136,6 +136,6 @@ pub struct TickRun {
     #[serde(with = "time::rfc3339")]
     pub tick: Timestamp,
     pub run_id: RunId,
-    /// Whether it was started now, and not before.
+    /// Whether the backfill started the run; false if it existed before.
     pub started: bool,
 }

@@ -1,4 +1,4 @@
-//! What a worker over HTTP is handed.
+//! Tasks, as workers over HTTP get them.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use serde_json::Value;
 use switchyard_core::run::ClaimRef;
 use switchyard_core::{Hash, RunId};
 
-/// A task that is a worker's now.
+/// A task that a worker holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldTask {
     pub run_id: RunId,
     pub node: Arc<str>,
-    /// Say it when settling: an older claim does not count.
+    /// The number of the claim. The worker sends it when it settles the task; an older claim is not valid.
     pub claim: u32,
-    /// From 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// `function`, or `function.<queue>` for a node with a `queue`.
     #[serde(rename = "type")]
     pub queue: Arc<str>,
-    /// What to call.
+    /// The function to call.
     pub function: Arc<str>,
-    /// What to call it with.
+    /// The input of the function.
     pub input: Value,
-    /// The same for every attempt.
+    /// A key that is the same for every attempt.
     pub idempotency_key: String,
     pub workflow: Arc<str>,
     pub definition: Hash,
     /// How long the claim lasts without a heartbeat.
     pub lease: String,
-    /// What was kept for this node before; null if nothing was.
+    /// The checkpoint that an earlier call saved for this node; null if there is none.
     #[serde(default)]
     pub checkpoint: Value,
     /// How long the call may take.
@@ -42,11 +42,11 @@ impl HeldTask {
     }
 }
 
-/// Whether a task is to be gone on with.
+/// Whether the worker should continue with a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Beat {
     Held,
-    /// The run is being closed: stop, and release the task.
+    /// The run is being closed: the worker should stop, and release the task.
     Stop,
 }

@@ -1,4 +1,4 @@
-//! What a run waits for, as typed reasons.
+//! The reasons why a run waits, as types.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use switchyard_core::ir::queue_name;
 use switchyard_core::run::RunStatus;
 use switchyard_core::{ApprovalId, RunId, Timestamp, time};
 
-/// A run and everything that it waits for at this moment.
+/// A run and all reasons why it waits at the moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunWaits {
     pub run_id: RunId,
@@ -17,7 +17,7 @@ pub struct RunWaits {
     pub waits: Vec<WaitReason>,
 }
 
-/// One thing that a run waits for.
+/// One reason why a run waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum WaitReason {
@@ -50,7 +50,7 @@ pub enum WaitReason {
         open: u32,
         count: u32,
     },
-    /// The moment that its start was put off to.
+    /// The time of the run's delayed start.
     Start {
         #[serde(with = "time::rfc3339")]
         at: Timestamp,
@@ -59,14 +59,14 @@ pub enum WaitReason {
     ConcurrencyKey {
         key: Arc<str>,
     },
-    /// Its resumption: it was paused.
+    /// The run is paused and waits to be resumed.
     Resume {},
-    /// A free slot of a worker: the node lies in a queue that workers serve.
+    /// A free slot of a worker: the node is in a queue that live workers serve.
     Queue {
         node: Arc<str>,
         queue: Arc<str>,
     },
-    /// A worker: none that is alive serves the queue that the node lies in.
+    /// A worker: no live worker serves the node's queue.
     Worker {
         node: Arc<str>,
         queue: Arc<str>,
@@ -74,7 +74,7 @@ pub enum WaitReason {
 }
 
 impl WaitReason {
-    /// What no worker serves, in words, if that is the reason.
+    /// A sentence that says what no worker serves, if this is [`WaitReason::Worker`].
     pub fn unserved(&self) -> Option<String> {
         match self {
             Self::Worker { queue, .. } => Some(unserved(queue)),
@@ -83,7 +83,7 @@ impl WaitReason {
     }
 }
 
-/// That no worker serves a queue, in words.
+/// A sentence that says that no worker serves a queue.
 pub fn unserved(queue: &str) -> String {
     match (queue_name::function_of(queue), queue.strip_prefix("function.")) {
         (Some(function), _) => format!("no worker serves function `{function}`"),

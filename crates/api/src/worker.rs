@@ -1,4 +1,4 @@
-//! Workers as people and programs see them.
+//! Workers, in the form that clients see.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use switchyard_core::ir::queue_name::{FUNCTION, function_of};
 use switchyard_core::{Timestamp, time};
 use switchyard_store::{Worker, WorkerKind};
 
-/// Workers in the order of their names.
+/// The workers, sorted by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkersView {
     pub workers: Vec<WorkerView>,
 }
 
-/// A worker that was heard of within a day, and what it serves.
+/// A worker that was in contact within the last day, and the functions that it serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerView {
     pub name: Arc<str>,
     pub kind: WorkerConnection,
-    /// Whether it has been heard of within its lease.
+    /// Whether the worker was in contact within its lease.
     pub alive: bool,
-    /// Functions that it serves; with a `*` at the end, all that begin so.
+    /// Functions that the worker serves; a `*` at the end matches every function with that prefix.
     pub functions: Vec<String>,
-    /// Types of task that it takes; `function` stands for every function without a `queue`.
+    /// Types of task that the worker takes; `function` stands for every function without a `queue`.
     pub types: Vec<String>,
-    /// Tasks that it executes at once, as far as it says so.
+    /// How many tasks the worker executes at once, as reported by the worker.
     pub slots: usize,
-    /// Tasks that it holds, as far as it says so.
+    /// How many tasks the worker holds, as reported by the worker.
     pub busy: usize,
-    /// Of its program; empty if it does not say so.
+    /// The version of the worker's program; empty if the worker does not report one.
     pub version: Arc<str>,
     #[serde(with = "time::rfc3339")]
     pub since: Timestamp,
@@ -40,11 +40,11 @@ pub struct WorkerView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerConnection {
-    /// Slots of a Switchyard process.
+    /// The worker is a Switchyard process, with slots of its own.
     Process,
-    /// It claims over HTTP.
+    /// The worker claims tasks over HTTP.
     Http,
-    /// It reads streams of Redis by itself.
+    /// The worker reads Redis streams directly.
     Plain,
 }
 
@@ -64,7 +64,7 @@ impl From<Worker> for WorkerView {
         let (mut functions, mut types) = (Vec::new(), Vec::new());
         for queue in worker.queues.iter() {
             match function_of(queue) {
-                // The type `function` says it.
+                // The type `function` already covers every function.
                 Some("*") if every_function => {}
                 Some(function) => functions.push(function.to_owned()),
                 None => types.push(queue.to_string()),

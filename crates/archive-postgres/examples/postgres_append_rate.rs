@@ -1,10 +1,10 @@
-//! How fast the archive takes events, beside what the same server does with plain `INSERT … COMMIT`.
+//! Measures the append rate of the archive, and the rate of plain `INSERT … COMMIT` on the same server.
 //!
 //!     cargo run --release -p switchyard-archive-postgres --example postgres_append_rate
 //!
-//! On a server of its own that syncs every commit to the disk. Each run is accepted, goes through ten steps of two
-//! events, and ends; a step's two events are one append that is awaited before the next. The plain rate writes the
-//! same rows of `events`, two a transaction, on as many connections as there are runs in flight.
+//! It starts its own server, which syncs every commit to the disk. Each run is accepted, goes through ten steps of
+//! two events, and ends; a step's two events are one append that is awaited before the next. The plain rate writes
+//! the same rows of `events`, two per transaction, on as many connections as there are runs in flight.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for a terminal")]
 
@@ -52,7 +52,7 @@ fn history(n: u32) -> Vec<Event> {
     History::of(run_id(n)).all(kinds)
 }
 
-/// Every lane works on runs of its own until the time is over; answers how many appends a second there were.
+/// Every lane works on its own runs until the time is over; returns the appends per second.
 async fn grouped(archive: &PostgresArchive, in_flight: u32, runs: &mut Runs) -> f64 {
     let began = Instant::now();
     let bands: Vec<_> = (0..in_flight)
@@ -118,7 +118,7 @@ async fn plain(url: &str, in_flight: u32, runs: &mut Runs) -> f64 {
     f64::from(transactions) / began.elapsed().as_secs_f64()
 }
 
-/// Whole histories handed over without waiting: what the writer itself can do.
+/// Appends whole histories without waiting, which measures the writer itself.
 async fn bulk(archive: &PostgresArchive, runs: &mut Runs) -> f64 {
     let histories: Vec<_> = runs.take(5_000).map(history).collect();
     let events: usize = histories.iter().map(Vec::len).sum();

@@ -10,7 +10,7 @@ use switchyard_store::{Cas, StoreError};
 use crate::pool::{BULK_ANSWER_MAX, LARGE_ANSWER_MAX, Pool};
 use crate::{Target, migrations};
 
-/// Payloads in the table `payloads`. For installations whose payloads are few or small: every one passes through
+/// Payloads in the table `payloads`. For installations with few or small payloads: each of them passes through
 /// Postgres's log and backups.
 #[derive(Debug, Clone)]
 pub struct PostgresCas {
@@ -20,7 +20,7 @@ pub struct PostgresCas {
 impl PostgresCas {
     const CONNECTIONS: usize = 4;
 
-    /// Opens what [`migrate`](crate::migrate) has made.
+    /// Opens a CAS that [`migrate`](crate::migrate) has created.
     pub async fn open(target: Target) -> Result<Self, StoreError> {
         migrations::check_current(&target).await?;
         Ok(Self { pool: Pool::new(target, Self::CONNECTIONS, LARGE_ANSWER_MAX)? })
@@ -32,7 +32,7 @@ impl Cas for PostgresCas {
     async fn put(&self, content: Bytes) -> Result<CasRef, StoreError> {
         let reference = CasRef { hash: Hash::of(&content), bytes: content.len() as u64 };
         let hash = reference.hash.to_string();
-        // What is there already is young again, and is not sent a second time.
+        // An existing payload gets a new age, and is not sent a second time.
         let renew = "UPDATE payloads SET put_at = now() WHERE hash = $1";
         if self.pool.change(renew, &[&hash]).await? == 0 {
             let keep = "INSERT INTO payloads (hash, content) VALUES ($1, $2)

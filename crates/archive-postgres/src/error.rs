@@ -1,4 +1,4 @@
-//! Postgres's errors, split by what can be done about them, in sentences.
+//! Postgres's errors, grouped by how the caller can react, as sentences.
 
 use deadpool_postgres::PoolError;
 use switchyard_store::StoreError;
@@ -9,13 +9,14 @@ use crate::Target;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PostgresFailure {
-    /// The connection or the server is gone, or is not the one that takes writes: try on a new connection.
+    /// The connection or the server is gone, or the server is a standby: try on a new connection.
     Lost,
-    /// Another transaction had the same rows: try again.
+    /// Another transaction changed the same rows: try again.
     Collision,
-    /// The server is there and cannot at the moment: full, out of memory, too slow, a table or a right is missing.
+    /// The server answers but cannot do it now: disk full, out of memory, too slow, a table or a permission is
+    /// missing.
     Unable,
-    /// It is about what was handed over, and the same would fail again.
+    /// The request itself is wrong, and would fail again.
     Wrong,
 }
 
@@ -37,7 +38,7 @@ pub(crate) fn trouble(error: &Error) -> PostgresFailure {
     }
 }
 
-/// What went wrong, for people: the server's own words, or the innermost reason.
+/// A sentence about an error: the server's message, or the innermost cause.
 pub(crate) fn sentence(error: &Error) -> String {
     if let Some(server) = error.as_db_error() {
         return server.message().to_owned();
@@ -67,7 +68,8 @@ pub(crate) fn cannot_write(target: &Target, error: &Error) -> StoreError {
     }
 }
 
-/// A change was sent in one statement, or COMMIT was: whether it was made before the connection was lost is not known.
+/// The error for a change that was sent, or whose COMMIT was sent: if the connection was lost, the outcome is
+/// unknown.
 pub(crate) fn lost_while_writing(target: &Target, error: &Error) -> StoreError {
     match cannot_write(target, error) {
         StoreError::Unavailable(why) if may_be_committed(error) => StoreError::OutcomeUnknown(why),
@@ -75,8 +77,8 @@ pub(crate) fn lost_while_writing(target: &Target, error: &Error) -> StoreError {
     }
 }
 
-/// Whether what was committed when this came may be there. A server that names its reason has not done it, unless
-/// the reason is that it stops or that the connection breaks.
+/// Whether a commit that failed with this error may have been made. A server that names a reason has not committed,
+/// unless the reason is that it stops or that the connection breaks.
 pub(crate) fn may_be_committed(error: &Error) -> bool {
     match error.code() {
         None => true,

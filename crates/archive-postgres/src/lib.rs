@@ -1,12 +1,12 @@
-//! History for good, in Postgres: what any number of processes share.
+//! Durable storage in Postgres, shared by any number of processes.
 //!
 //! - [`Target`]: which server, which schema, and how to reach it
 //! - [`probe`]: whether the server can be reached
-//! - [`migrate`]: makes the tables, or brings them up to date; [`remove`] takes all of it away
+//! - [`migrate`]: creates the tables, or brings them up to date; [`remove`] drops them all
 //! - [`PostgresArchive`]: events and their projections; appends that wait share one commit
 //! - [`PostgresCas`]: payloads too large for an event, a row each
 //!
-//! Nothing here decides what happens to a run: it keeps what it is told, in order, and gives it back.
+//! Nothing here decides what happens to a run: this crate stores events in order and reads them back.
 
 mod archive;
 mod cas;

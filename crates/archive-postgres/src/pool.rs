@@ -1,4 +1,4 @@
-//! Connections for questions and small changes. Appends have one of their own.
+//! A pool of connections for queries and small changes. Appends have a connection of their own.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::error::{PostgresFailure, cannot_read, cannot_write, lost_while_writin
 
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
 
-/// How long a caller waits for a connection at most.
+/// How long a caller waits for a connection.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// The time limit of a statement. A server that is paused, or that a network no longer reaches, keeps its connections and
-/// answers nothing: without a limit a request would wait for it for minutes, and its caller would hear nothing.
+/// The time limit of a statement. A server that is paused, or that the network no longer reaches, keeps its
+/// connections open and answers nothing: without a limit a request would wait for minutes.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// The time limit of a statement that carries megabytes: a payload, a page of events.
@@ -58,7 +58,7 @@ impl Pool {
         Ok(Self { target, connections, answer_max })
     }
 
-    /// The same connections with another time limit.
+    /// The same pool with another time limit.
     pub(crate) fn within(&self, answer_max: Duration) -> Self {
         Self { answer_max, ..self.clone() }
     }
@@ -75,7 +75,7 @@ impl Pool {
         self.connections.get().await.map_err(|e| no_connection(&self.target, &e))
     }
 
-    /// A connection that was not lost while it was idle.
+    /// Takes a connection and checks that it was not lost while it was idle.
     pub(crate) async fn take_answering(&self) -> Result<Object, StoreError> {
         let connection = self.take().await?;
         match timeout(self.answer_max, connection.batch_execute("")).await {
@@ -88,12 +88,12 @@ impl Pool {
         }
     }
 
-    /// Why a statement was given up.
+    /// The message about a statement that reached the time limit.
     pub(crate) fn late(&self) -> String {
         format!("{} did not answer within {:?}", self.target, self.answer_max)
     }
 
-    /// A question.
+    /// Runs a query, a second time if the connection was lost.
     pub(crate) async fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
         let rows = match self.ask(sql, params).await {
             Err(Problem::Asking(e)) if trouble(&e) == PostgresFailure::Lost => self.ask(sql, params).await,
@@ -112,7 +112,7 @@ impl Pool {
         in_time(asked, connection)?.map_err(Problem::Asking)
     }
 
-    /// A change in one statement. Answers how many rows it concerned.
+    /// Makes a change in one statement. Returns the number of affected rows.
     pub(crate) async fn change(&self, sql: &str, params: &[Param<'_>]) -> Result<u64, StoreError> {
         let (connection, statement) = self
             .prepare(sql)
@@ -121,14 +121,14 @@ impl Pool {
         let changed = timeout(self.answer_max, connection.execute(&statement, params)).await;
         match in_time(changed, connection) {
             Ok(changed) => changed.map_err(|e| lost_while_writing(&self.target, &e)),
-            // The server may still carry it out.
+            // The server may still execute the statement.
             Err(_) => Err(StoreError::OutcomeUnknown(self.late())),
         }
     }
 
     async fn prepare(&self, sql: &str) -> Result<(Object, Statement), Problem> {
         match self.prepare_once(sql).await {
-            // It was lost while it was idle, and nothing has been done yet.
+            // The connection was lost while it was idle, and nothing has been executed yet.
             Err(Problem::Preparing(e)) if trouble(&e) == PostgresFailure::Lost => {
                 self.prepare_once(sql).await
             }
@@ -150,7 +150,7 @@ impl Pool {
     }
 }
 
-/// Closes a connection that owes an answer: the next statement on it would wait behind that.
+/// Closes a connection that has an unanswered statement: the next statement on it would wait behind that one.
 pub(crate) fn discard(connection: Object) {
     drop(Object::take(connection));
 }
@@ -165,7 +165,7 @@ fn in_time<T>(answer: Result<T, Elapsed>, connection: Object) -> Result<T, Probl
 enum Problem {
     Store(StoreError),
     Preparing(Error),
-    /// The statement was sent; whether it was carried out is not known.
+    /// The statement was sent; whether it was executed is not known.
     Asking(Error),
     /// The server did not answer within the time limit.
     Late,

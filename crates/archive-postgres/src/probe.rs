@@ -1,4 +1,4 @@
-//! Whether Postgres can be reached, for a process that starts at the same time as its server.
+//! Checks whether Postgres can be reached, for a process that starts at the same time as its server.
 
 use std::error::Error as _;
 use std::io;
@@ -10,8 +10,8 @@ use tokio_postgres::error::SqlState;
 use crate::Target;
 use crate::error::cannot_connect;
 
-/// Why the server cannot be reached at the moment. `None` if it answers, even with a refusal, or if it cannot
-/// be tried: opening the archive then says what is wrong.
+/// Why the server cannot be reached at the moment. `None` if it answers, even with a refusal, or if the TLS settings
+/// are invalid: opening the archive then reports the error.
 pub async fn probe(target: &Target) -> Option<StoreError> {
     let error = target.config.connect(target.connector().ok()?).await.err()?;
     is_away(&error).then(|| cannot_connect(target, &error))
@@ -19,10 +19,10 @@ pub async fn probe(target: &Target) -> Option<StoreError> {
 
 fn is_away(error: &Error) -> bool {
     if let Some(state) = error.code() {
-        // It starts, or is about to end.
+        // The server is starting up or shutting down.
         return *state == SqlState::CANNOT_CONNECT_NOW;
     }
     let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
-    // TLS that one of the two does not trust is an error of input and output as well, and does not pass.
+    // A TLS certificate that is not trusted is also an I/O error, but a permanent one.
     error.is_closed() || io.is_some_and(|error| error.kind() != io::ErrorKind::InvalidData)
 }

@@ -1,4 +1,4 @@
-//! Which Postgres, from one URL.
+//! The Postgres server to use, parsed from a URL.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use crate::tls::{Mode, Tls};
 
 const SCHEMA: &str = "switchyard";
 
-/// How long one attempt to connect may take, unless the URL says otherwise.
+/// Time limit of one attempt to connect, unless the URL sets another.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A server, a database and a schema in it, as `postgres://user:password@host:port/database` says.
+/// A server, a database and a schema in it, parsed from `postgres://user:password@host:port/database`.
 ///
-/// Besides what the driver knows, the URL takes `schema` (`switchyard` if not given), and as libpq does `sslmode`
-/// (`prefer` if not given), `sslrootcert` (the system's roots if not given), `sslcert` and `sslkey`.
+/// Besides the driver's parameters, the URL accepts `schema` (`switchyard` by default), and as in libpq `sslmode`
+/// (`prefer` by default), `sslrootcert` (the system's roots by default), `sslcert` and `sslkey`.
 #[derive(Clone)]
 pub struct Target {
     pub(crate) config: Config,
@@ -31,14 +31,14 @@ pub struct Target {
     tls: Tls,
 }
 
-/// Not shown with its password.
+/// Hides the password.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Target").field("name", &self.name).field("schema", &self.schema).finish()
     }
 }
 
-/// "Postgres at host:port/database", for sentences.
+/// "Postgres at host:port/database", for messages.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
@@ -113,7 +113,7 @@ impl Target {
     }
 }
 
-/// Names that need no quotes, because they also stand in the search path.
+/// Checks that a schema name needs no quotes, because it is also part of the search path.
 fn check_schema(schema: &str) -> Result<(), InvalidTarget> {
     let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let begins = schema.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');

@@ -1,12 +1,12 @@
-//! Text that Postgres takes. It takes every character but NUL, which is valid in JSON, and so in names, keys and
+//! Escapes text for Postgres, which accepts every character but NUL. NUL is valid in JSON, and so in names, keys and
 //! prompts that come from JSON: refusing it here would strand a run that was accepted.
 
 use std::borrow::Cow;
 
-/// Unicode sets this character aside for inner use, so no text has it by accident.
+/// Unicode reserves this character for internal use, so no text has it by accident.
 const ESCAPE: char = '\u{fdd0}';
 
-/// Different texts stay different.
+/// Escapes a text. Different texts stay different.
 pub(crate) fn stored(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! TLS as libpq has it: `sslmode` says whether, and how much of the server's certificate is checked.
+//! TLS as in libpq: `sslmode` says whether TLS is used, and how much of the server's certificate is checked.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ pub(crate) enum Mode {
     Prefer,
     /// Does not protect against a man in the middle, unless the URL names a root certificate: then as `VerifyCa`.
     Require,
-    /// The certificate comes from an authority that is trusted.
+    /// The certificate must come from a trusted authority.
     VerifyCa,
-    /// And it is this server's.
+    /// The certificate must also name this server.
     VerifyFull,
 }
 
@@ -52,7 +52,7 @@ impl Mode {
     }
 }
 
-/// What the URL says about TLS.
+/// The TLS settings of the URL.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tls {
     pub(crate) mode: Mode,
@@ -99,7 +99,7 @@ impl Tls {
                     roots.add(certificate).map_err(|error| unread(file, &error))?;
                 }
             }
-            // An unreadable certificate of the system is not the reason why a server is not trusted.
+            // An unreadable certificate of the system is ignored.
             None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
         }
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())

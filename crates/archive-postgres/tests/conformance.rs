@@ -1,4 +1,4 @@
-//! Postgres does what every archive and every CAS has to do.
+//! Runs the conformance suites of archives and of the CAS against Postgres.
 
 use std::sync::Arc;
 

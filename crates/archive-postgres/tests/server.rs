@@ -1,4 +1,4 @@
-//! What only a server can do: go away and come back, be shared, be newer than the program.
+//! Tests that need a server: it stops and returns, is shared, or has a newer schema than the program.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn open(target: &Target) -> PostgresArchive {
     PostgresArchive::open(target.clone()).await.unwrap()
 }
 
-/// Says something to the server behind the archive's back.
+/// Executes SQL on the server directly, without the archive.
 async fn psql(target: &Target, sql: &str) {
     let (client, connection) = tokio_postgres::connect(&postgres::shared().url(), NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -157,7 +157,7 @@ async fn a_server_that_stays_away_is_told_and_later_found_again() {
     assert_eq!(cas.get(reference).await.unwrap(), "content");
 }
 
-/// A paused server keeps its connections and answers nothing.
+/// A paused server keeps its connections open and answers nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_paused_is_told_in_time_and_what_it_may_have_done_is_unknown() {
     let server = Postgres::start(Sync::Off);
@@ -171,13 +171,13 @@ async fn a_server_that_is_paused_is_told_in_time_and_what_it_may_have_done_is_un
     let archive = PostgresArchive::open_custom(target, options).await.unwrap();
     let mut history = History::of(run_id(0));
     history.put(&archive, [accepted()]).await;
-    // Prepared while it answers, so that only the statement itself meets the pause.
+    // Prepared while the server answers, so that only the statement itself meets the pause.
     let next = Hash::of(b"[]");
     let cache = || archive.cache("scope", "key", Payload::null(), at(0), Duration::from_secs(1));
     cache().await.unwrap();
     server.pause();
 
-    // The first one is sent on the connection that is there, the others find none.
+    // The first statement is sent on the idle connection, the others find none.
     let sent = cache().await.unwrap_err();
     assert!(matches!(sent, StoreError::OutcomeUnknown(_)), "{sent:?}");
     assert!(sent.to_string().ends_with("did not answer within 200ms"), "{sent}");
@@ -196,7 +196,7 @@ async fn a_server_that_is_paused_is_told_in_time_and_what_it_may_have_done_is_un
     archive.mutate(note(), None).await.unwrap();
 }
 
-/// Every process sends the whole history, as after a recovery: one copy of it is there in the end.
+/// Every process appends the whole history, as after a recovery: in the end one copy is stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_append_the_same_agree() {
     let target = somewhere();
@@ -207,7 +207,7 @@ async fn processes_that_append_the_same_agree() {
         let events = history.all(std::iter::once(accepted()).chain(steps));
         let calls =
             archives.iter().flat_map(|archive| events.chunks(2).map(|call| archive.append(call.to_vec())));
-        // One may be ahead of another, never with something else.
+        // One process may be ahead of another, but never with different events.
         for done in join_all(calls.collect::<Vec<_>>()).await {
             done.unwrap();
         }
@@ -215,7 +215,7 @@ async fn processes_that_append_the_same_agree() {
     }
 }
 
-/// Two processes that both believe to hold a run: for each seq one of them is first, and the other hears of it.
+/// Two processes that both believe they own a run: for each seq one of them is first, and the other gets an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_append_different_things_do_not_mix() {
     let target = somewhere();

@@ -1,4 +1,4 @@
-//! Connections with TLS mean what they mean to every client of Postgres.
+//! The `sslmode` values mean the same as for every other client of Postgres.
 
 use std::path::Path;
 

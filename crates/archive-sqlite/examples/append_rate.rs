@@ -1,4 +1,4 @@
-//! How fast the archive takes events, and how long a lone one waits.
+//! Measures the append rate of the archive, and the latency of a single append.
 //!
 //!     cargo run --release -p switchyard-archive-sqlite --example append_rate [FOLDER]
 //!
@@ -33,7 +33,7 @@ async fn main() {
     }
 }
 
-/// One event at a time, nothing else going on: about one disk sync each.
+/// Appends one event at a time on an idle archive: about one disk sync each.
 async fn lone_appends(archive: &SqliteArchive, count: u64) {
     let mut waits = Histogram::<u64>::new(3).unwrap();
     for _ in 0..count {
@@ -44,7 +44,7 @@ async fn lone_appends(archive: &SqliteArchive, count: u64) {
     println!("lone append          {}", spread(&waits));
 }
 
-/// Whole histories handed over without waiting: what the writer itself can do.
+/// Appends whole histories without waiting, which measures the writer itself.
 async fn bulk(archive: &SqliteArchive, runs: u64) {
     let histories: Vec<_> = (0..runs).map(|_| history(new_run())).collect();
     let events: usize = histories.iter().map(Vec::len).sum();
@@ -97,7 +97,7 @@ fn per_second(count: u64, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64()
 }
 
-/// Ids grow with time and are random within a millisecond, as in life: fifty runs a millisecond here.
+/// Ids grow with time and are random within a millisecond, as in production: fifty runs per millisecond here.
 fn new_run() -> RunId {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let n = COUNT.fetch_add(1, Ordering::Relaxed);

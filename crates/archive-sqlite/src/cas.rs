@@ -18,11 +18,11 @@ use crate::private;
 #[derive(Debug, Clone)]
 pub struct DiskCas {
     folder: Arc<Path>,
-    /// Which of the 256 shelves are known to be on disk, name included.
+    /// Which of the 256 shelf folders are known to exist, with their names synced to disk.
     shelves: Arc<Mutex<[bool; 256]>>,
-    /// Held while a file is made, renewed or removed.
+    /// One lock per shelf, held while a file is written, renewed or removed.
     changing: Arc<[Mutex<()>; 256]>,
-    /// Keeps the data folder ours while payloads are being written.
+    /// Keeps the folder locked for this process while payloads are being written.
     _lock: Option<Arc<FolderLock>>,
 }
 
@@ -53,13 +53,14 @@ impl DiskCas {
         Ok(reference)
     }
 
-    /// Under its name a file is always whole: it is synced before it gets the name, and the name is synced too.
+    /// Writes a payload. A file with its final name is always whole: it is synced before the rename, and the folder
+    /// is synced after it.
     fn keep(&self, hash: Hash, file: &Path, content: &[u8]) -> io::Result<()> {
         let shelf = self.shelf_of(hash);
         self.make_shelf(hash, &shelf)?;
         let _changing = self.changing[usize::from(hash.0[0])].lock();
         if is_whole(file, content) {
-            // As young as if it had just been written: it may be about to be mentioned.
+            // Renews the file's age, as if it had just been written: an event that refers to it may follow.
             File::options().write(true).open(file)?.set_modified(now())?;
         } else {
             // Removed on drop unless it was renamed.
@@ -82,7 +83,7 @@ impl DiskCas {
             let mut on_shelf = Vec::new();
             for entry in entries {
                 let entry = entry?;
-                // What is being written has another name.
+                // Files that are still being written have names that are no hash.
                 let hash: Option<Hash> =
                     entry.file_name().to_str().and_then(|hex| format!("sha256:{hex}").parse().ok());
                 on_shelf.extend(hash.filter(|hash| after.is_none_or(|after| *hash > after)));
@@ -182,12 +183,12 @@ impl Cas for DiskCas {
     }
 }
 
-/// Whether the content is there already. A damaged file is written anew: we have the content in hand.
+/// Whether the file already holds the content. If it is damaged, the caller writes it again from `content`.
 fn is_whole(file: &Path, content: &[u8]) -> bool {
     fs::read(file).is_ok_and(|stored| stored == content)
 }
 
-/// The age by the machine's clock, which is what the file system stamps files with. One that is gone has none.
+/// Whether the file is at least `min_age` old by the machine's clock, which also stamps files. A missing file is not.
 fn is_aged(file: &Path, min_age: Duration) -> io::Result<bool> {
     match fs::metadata(file) {
         Ok(about) => Ok(now().duration_since(about.modified()?).unwrap_or_default() >= min_age),

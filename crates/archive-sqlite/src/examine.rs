@@ -1,4 +1,4 @@
-//! Whether a data folder is in order. Looks, and changes nothing beyond a file that it writes and removes.
+//! Checks a data folder. It changes nothing, apart from a temporary file that it writes and removes.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,14 +15,15 @@ use crate::{Notice, private, sqlite};
 const DAMAGED: &str = "`switchyard doctor --deep` names the runs, `switchyard doctor --salvage NEWDIR` keeps what is whole; \
                        or restore the folder from a backup, and keep this one for the analysis";
 
-/// Less than this is worth a word; less than that, and the next checkpoint may fail.
+/// Free space below `SPACE` is a warning; below `SPACE_MIN` the next checkpoint may fail.
 const SPACE: u64 = 1 << 30;
 const SPACE_MIN: u64 = 64 << 20;
 /// A disk that takes longer to sync than this makes every step slow.
 const SYNC: Duration = Duration::from_millis(100);
 
 impl DataFolder {
-    /// The lock, the rights, the archive, the disk. With `deep` the archive is checked for as long as that takes.
+    /// Checks the lock, the permissions, the archive and the disk. With `deep` the check of the archive has no time
+    /// limit.
     pub fn examine(path: &Path, deep: bool, notice: &Notice) -> Vec<Check> {
         if !path.exists() {
             let found = format!("{} is not there", path.display());
@@ -67,7 +68,7 @@ fn archive(folder: &Path, time_max: Option<Duration>, notice: &Notice) -> Check 
     if !file.exists() {
         return Check::ok("archive", "there is none yet");
     }
-    // Where a process works its log changes all the time, and SQLite knows about it.
+    // A process that works in the folder changes the log all the time, and SQLite tracks those changes.
     if let Ok(_nobody_starts) = FolderLock::share(folder)
         && let Err(error) = sqlite::check_log(&file)
     {
@@ -110,7 +111,7 @@ fn space(path: &Path) -> Check {
     }
 }
 
-/// Writes as a commit does.
+/// Times a write and a sync, as a commit does them.
 fn sync(path: &Path) -> Check {
     let write = || {
         let mut file = tempfile::tempfile_in(path)?;

@@ -16,25 +16,25 @@ pub(crate) const LOCK_FILE: &str = "lock";
 const ID_FILE: &str = "id";
 pub(crate) const ARCHIVE_FILE: &str = "switchyard.db";
 const CAS_FOLDER: &str = "cas";
-/// What a salvage could read of histories that are not whole.
+/// Folder for the readable events of histories that a salvage could not bring over.
 pub(crate) const LEFT_OUT_FOLDER: &str = "left-out";
 
-/// A folder that one process works in. The lock is held until this and everything opened from it is dropped.
+/// A data folder that one process works in. The lock is held until this and everything opened from it is dropped.
 #[derive(Debug, Clone)]
 pub struct DataFolder {
     path: PathBuf,
-    /// None for a folder that is only looked at.
+    /// `None` for a folder that was opened with `peek`.
     lock: Option<Arc<FolderLock>>,
     notice: Notice,
 }
 
 impl DataFolder {
-    /// Makes the folder if it is not there, and takes it for this process alone.
+    /// Creates the folder if it does not exist, and locks it for this process.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_telling(path, Notice::default())
     }
 
-    /// The same, with a listener for progress and warnings.
+    /// Like `open`, with a listener for progress and warnings.
     pub fn open_telling(path: impl Into<PathBuf>, notice: Notice) -> Result<Self, StoreError> {
         let path = path.into();
         private::create_folder(&path).map_err(|e| cannot_use(&path, &plain(&path, &e)))?;
@@ -45,8 +45,8 @@ impl DataFolder {
         Ok(Self { path, lock: Some(Arc::new(lock)), notice })
     }
 
-    /// Looks into a folder without taking it, while another process may be working there. If none is, what the last one
-    /// left is refused if it is damaged.
+    /// Opens a folder for reading without locking it, while another process may be working there. If no process is, an
+    /// archive with a damaged log is refused.
     pub fn peek(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let path = path.into();
         let archive = path.join(ARCHIVE_FILE);
@@ -64,7 +64,7 @@ impl DataFolder {
         }
     }
 
-    /// The archive of a folder, for its API keys: they can be changed while another process works there as well.
+    /// Opens the archive of a folder to manage its API keys, which works even while another process uses the folder.
     pub fn archive_for_keys(path: impl Into<PathBuf>) -> Result<SqliteArchive, StoreError> {
         let path = path.into();
         match Self::open(&path) {
@@ -73,8 +73,8 @@ impl DataFolder {
         }
     }
 
-    /// What this folder is called among all folders, wherever it is mounted or moved to. `None` before a process has
-    /// worked in it.
+    /// The unique id of this folder, which stays the same if the folder is mounted elsewhere or moved. `None` before
+    /// a process has worked in it.
     pub fn id(path: &Path) -> Option<String> {
         let text = fs::read_to_string(path.join(ID_FILE)).ok()?;
         // Without its newline it may be half written.
@@ -85,7 +85,7 @@ impl DataFolder {
         &self.path
     }
 
-    /// The archive: for reading and writing, or for reading only if the folder was peeked into.
+    /// Opens the archive: for reading and writing, or for reading only if the folder was opened with `peek`.
     pub fn archive(&self) -> Result<SqliteArchive, StoreError> {
         let file = self.path.join(ARCHIVE_FILE);
         match &self.lock {
@@ -101,18 +101,18 @@ impl DataFolder {
         DiskCas::new(self.path.join(CAS_FOLDER), self.lock.clone())
     }
 
-    /// The payloads of a folder that is only read.
+    /// The CAS of a folder that is only read.
     pub(crate) fn cas_in(path: &Path) -> DiskCas {
         DiskCas::new(path.join(CAS_FOLDER), None)
     }
 }
 
-/// What this crate puts into a data folder.
+/// Whether this crate puts a file or folder of this name into a data folder.
 fn is_ours(name: &str) -> bool {
     [LOCK_FILE, ID_FILE, CAS_FOLDER, LEFT_OUT_FOLDER].contains(&name) || name.starts_with(ARCHIVE_FILE)
 }
 
-/// An advisory lock on `DIR/lock`. The kernel gives it back when the process dies, however it dies.
+/// An advisory lock on `DIR/lock`. The kernel releases it when the process dies, however it dies.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
     file: File,
@@ -122,7 +122,8 @@ impl FolderLock {
     fn take(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(LOCK_FILE);
         let mut file = private::open(&path).map_err(|e| cannot_use(folder, &plain(&path, &e)))?;
-        // A process that works here writes its pid right after it has the lock; a reader has the lock for a moment.
+        // The process that holds the lock writes its pid right after taking it; a reader holds the lock only for a
+        // moment.
         const TRIES: u32 = 200;
         let mut owner = None;
         for _ in 0..TRIES {
@@ -149,7 +150,8 @@ impl FolderLock {
         })
     }
 
-    /// Keeps others from starting while the returned file is open. `None` where there is nothing to lock yet.
+    /// Takes a shared lock, so that no process starts while the returned file is open. `None` if there is no lock
+    /// file yet.
     pub(crate) fn share(folder: &Path) -> Result<Option<File>, StoreError> {
         let Ok(mut file) = File::open(folder.join(LOCK_FILE)) else { return Ok(None) };
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
@@ -164,12 +166,12 @@ impl FolderLock {
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // The file stays: removing it would let two processes lock two files of the same name. Only the pid goes.
+        // Only the pid is removed. Removing the file would let two processes lock two files of the same name.
         let _ = self.file.set_len(0);
     }
 }
 
-/// A folder that was just made must outlive a power cut as well as what is written into it.
+/// Syncs the parent folder, so that a folder that was just created survives a power cut.
 fn sync_name(folder: &Path) -> io::Result<()> {
     match folder.canonicalize()?.parent() {
         Some(parent) => File::open(parent)?.sync_all(),
@@ -177,7 +179,7 @@ fn sync_name(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Under the lock: no other process writes it.
+/// Writes an id if the folder has none. The caller holds the lock, so no other process writes it.
 fn give_id(folder: &Path) -> io::Result<()> {
     if DataFolder::id(folder).is_some() {
         return Ok(());
@@ -192,7 +194,7 @@ fn write_pid(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-/// A process that was killed leaves its pid behind; in another container it cannot be seen.
+/// Whether a process exists. A killed process leaves its pid behind; a process in another container is not visible.
 fn is_alive(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
@@ -210,7 +212,7 @@ fn cannot_use(folder: &Path, why: &str) -> StoreError {
     StoreError::unavailable(format!("cannot use {} as data folder: {why}", folder.display()))
 }
 
-/// The operating system's words, with the path they are about.
+/// A sentence for an I/O error that names the path.
 fn plain(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "it is not a directory".to_owned(),

@@ -1,10 +1,10 @@
-//! History for good, on disk: what a process without Redis and Postgres stands on.
+//! Durable storage in a local folder, for a process that runs without Redis and Postgres.
 //!
-//! - [`DataFolder`]: the folder, its lock, and what lies where in it
+//! - [`DataFolder`]: the folder, its lock and its layout
 //! - [`SqliteArchive`]: events and their projections in one SQLite file; many changes share one disk sync
 //! - [`DiskCas`]: payloads too large for an event, a file each
 //!
-//! Nothing here decides what happens to a run: it keeps what it is told, in order, and gives it back.
+//! Nothing here decides what happens to a run: this crate stores events in order and reads them back.
 
 mod cas;
 mod examine;

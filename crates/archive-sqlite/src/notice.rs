@@ -1,10 +1,10 @@
-//! What is said to a person who waits until a folder can be used.
+//! Messages for a person who waits until a folder is open.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Hears sentences about a folder that is being opened: a check that takes long, rights that were too wide. They are logged as
-/// well.
+/// Receives messages about a folder that is being opened: a check that takes long, permissions that were too wide.
+/// The messages are logged as well.
 #[derive(Clone)]
 pub struct Notice(Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -25,7 +25,7 @@ impl Notice {
 }
 
 impl Default for Notice {
-    /// Only logged.
+    /// Messages are only logged.
     fn default() -> Self {
         Self::new(|_| {})
     }

@@ -1,4 +1,4 @@
-//! Files and folders that only their owner may read: they hold inputs, outputs, and who may use the API.
+//! Files and folders that only their owner may read: they hold inputs, outputs and API keys.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -10,23 +10,24 @@ use crate::Notice;
 const FOLDER: u32 = 0o700;
 const FILE: u32 = 0o600;
 
-/// Makes a file, or empties the one that is there.
+/// Creates a file, or empties an existing one.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(FILE).open(path)
 }
 
-/// Opens a file for reading and writing, and makes it if it is not there.
+/// Opens a file for reading and writing, and creates it if it does not exist.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE).open(path)
 }
 
-/// Makes a folder, and those above it that are missing.
+/// Creates a folder and its missing parents.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER).create(path)
 }
 
-/// Takes the rights of others away from a data folder that an earlier release made, and from what is ours in it. A folder
-/// with other things in it is left as it is, because others may have been let into it for those, and is warned about.
+/// Removes the permissions of group and others from a data folder that an earlier release created, and from our files
+/// in it. A folder that also holds other files keeps its own permissions, because other users may need access to
+/// those; if it is open to others, a warning says so.
 pub(crate) fn tighten(folder: &Path, is_ours: impl Fn(&str) -> bool, notice: &Notice) -> io::Result<()> {
     let mut alone = true;
     for entry in fs::read_dir(folder)? {
@@ -64,7 +65,7 @@ fn restrict(path: &Path, mode: u32, notice: &Notice) {
     }
 }
 
-/// Whether others than the owner have any right.
+/// Whether group or others have any permission.
 pub(crate) fn is_open(path: &Path) -> bool {
     fs::symlink_metadata(path)
         .is_ok_and(|about| !about.is_symlink() && about.permissions().mode() & 0o077 != 0)

@@ -1,4 +1,4 @@
-//! A new data folder with everything that is whole in a damaged one, which stays as it is.
+//! Copies everything that is whole in a damaged data folder into a new one. The damaged folder is not changed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,40 +15,40 @@ use crate::folder::{ARCHIVE_FILE, FolderLock, LEFT_OUT_FOLDER};
 use crate::sqlite::salvage::{History, Survey, Verdict, copy_tables};
 use crate::{DataFolder, DiskCas, Notice, SqliteArchive, private};
 
-/// Histories that are handed over before the first of them is waited for.
+/// Histories that are appended before the first of them is awaited.
 const BATCH: usize = 1_000;
 const SAY_EVERY: Duration = Duration::from_secs(2);
 
-/// What can be read of the histories in a damaged folder.
+/// The readable histories of a damaged folder.
 #[derive(Debug, Default, Serialize)]
 pub struct Surveyed {
-    /// Histories of which nothing is missing.
+    /// Number of histories that are complete.
     pub whole: usize,
-    /// Histories that go on from an earlier point.
+    /// Histories that are continued from an earlier point.
     pub cut: Vec<RunFault>,
-    /// Histories that had ended, or whose beginning is missing.
+    /// Histories that are not brought over: they had ended, or their beginning is missing.
     pub left_out: Vec<RunFault>,
 }
 
-/// A history that is not whole.
+/// A history that is not complete.
 #[derive(Debug, Serialize)]
 pub struct RunFault {
-    /// Its id, or its number in the database if the id is gone.
+    /// The id of the run, or its number in the database if the id is gone.
     pub run: String,
     pub what: String,
-    /// Events before the damage.
+    /// Number of events before the damage.
     pub events: usize,
 }
 
-/// What was brought into a new folder.
+/// The result of a salvage.
 #[derive(Debug, Default, Serialize)]
 pub struct Salvaged {
     #[serde(flatten)]
     pub histories: Surveyed,
-    /// Tables that could not be copied as a whole, and why.
+    /// Tables that could not be copied completely, with the reason.
     pub tables: Vec<(String, String)>,
     pub payloads: usize,
-    /// Payloads that are gone or damaged, and what mentions them.
+    /// Payloads that are gone or damaged, with their holders.
     pub missing_payloads: BTreeMap<String, Vec<String>>,
 }
 
@@ -78,7 +78,7 @@ impl RunFault {
 }
 
 impl DataFolder {
-    /// What can be read of the histories in a folder that need not open. Changes nothing.
+    /// Lists which histories can be read in a folder that need not open. Changes nothing.
     pub fn survey(path: &Path) -> Result<Surveyed, StoreError> {
         let _nobody_starts = FolderLock::share(path)?;
         let mut surveyed = Surveyed::default();
@@ -88,7 +88,7 @@ impl DataFolder {
         Ok(surveyed)
     }
 
-    /// Makes a new folder with everything that is whole in a damaged one. Nothing in the damaged one is changed.
+    /// Creates a new folder with everything that is whole in a damaged one. The damaged one is not changed.
     pub async fn salvage(from: &Path, to: &Path, notice: Notice) -> Result<Salvaged, StoreError> {
         let _nobody_starts = FolderLock::share(from)?;
         refuse_used(to)?;
@@ -145,7 +145,7 @@ async fn copy_histories(
     Ok(surveyed)
 }
 
-/// Waits until histories are written. One that contradicts another is left out.
+/// Waits until histories are written. A history that contradicts another is left out.
 async fn settle(batch: &mut Vec<(Verdict, RunFault, Ack)>, surveyed: &mut Surveyed) {
     for (verdict, fault, ack) in batch.drain(..) {
         match ack.await {
@@ -155,7 +155,7 @@ async fn settle(batch: &mut Vec<(Verdict, RunFault, Ack)>, surveyed: &mut Survey
     }
 }
 
-/// Keeps what can be read of a history and has no place in the new archive: an event a line.
+/// Writes the readable events that are not in the new archive to a file, one event per line.
 fn write_left_out(history: &History, to: &Path) -> Result<(), StoreError> {
     let before = if history.verdict == Verdict::LeftOut { &history.events[..] } else { &[] };
     if before.is_empty() && history.behind.is_empty() {
@@ -175,7 +175,8 @@ fn write_left_out(history: &History, to: &Path) -> Result<(), StoreError> {
     write().map_err(|e: io::Error| StoreError::unavailable(format!("cannot write {}: {e}", path.display())))
 }
 
-/// Copies what the new archive mentions, if it is what its hash says. How many, and what is missing with what mentions it.
+/// Copies the payloads that the new archive refers to, if their content matches their hash. Returns the number of
+/// copied payloads, and the missing ones with their holders.
 async fn copy_payloads(
     from: &DiskCas,
     to: &DiskCas,

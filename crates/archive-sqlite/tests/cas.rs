@@ -1,4 +1,4 @@
-//! Payloads on disk: whole or not there, and checked when they are read.
+//! Payloads on disk: each is whole or absent, and checked when it is read.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! SQLite and the disk do what every archive and every CAS has to do.
+//! Runs the conformance suites of archives and of the CAS against SQLite and the disk.
 
 use std::sync::Arc;
 

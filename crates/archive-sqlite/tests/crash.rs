@@ -1,4 +1,4 @@
-//! kill -9 at any moment: everything acknowledged is there, and no append is there by half.
+//! After kill -9 at any moment, every acknowledged append is stored, and no append is stored in part.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +12,7 @@ use switchyard_store::{Journal, RunIndex, StoreError, Unfinished};
 
 const LANES: u32 = 20;
 
-/// Events of one append: the first takes the acceptance, the others a started and a succeeded step.
+/// Events per append: the first append has the acceptance, the others a started and a succeeded step.
 const STEP: u64 = 2;
 
 #[tokio::test]
@@ -63,7 +63,7 @@ fn write_and_kill(dir: &Path, acks: usize) -> HashMap<RunId, u64> {
     let mut seen = 0;
     for line in lines.lines() {
         let line = line.unwrap();
-        // The test harness says a few things of its own.
+        // The test harness prints lines of its own.
         let Some((run, seq)) = line.strip_prefix("acknowledged ").and_then(|rest| rest.split_once(' '))
         else {
             continue;

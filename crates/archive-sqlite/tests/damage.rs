@@ -1,5 +1,5 @@
-//! Damage is noticed: a folder whose files were changed behind our back has every run that was acknowledged, or says
-//! which it has not, or is refused. What is whole in it can be taken into a new folder.
+//! Damage is noticed: a folder whose files were changed from outside has every acknowledged run, or says which run is
+//! missing, or is refused. Everything that is whole in it can be salvaged into a new folder.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -31,7 +31,7 @@ const IN_LOG: u32 = 300;
 /// Runs in a transaction.
 const TOGETHER: u32 = 10;
 
-/// A folder as `kill -9` leaves it, and what was acknowledged in it.
+/// A folder as `kill -9` leaves it, and the acknowledged events.
 struct Killed {
     files: BTreeMap<String, Vec<u8>>,
     acknowledged: BTreeMap<RunId, Vec<Event>>,
@@ -63,7 +63,7 @@ impl Killed {
         dir
     }
 
-    /// Runs that cannot be read although nothing was said when the folder was opened: each must be named.
+    /// Counts the runs that cannot be read although the folder opened without an error: each error must name its run.
     async fn unread(&self, archive: &SqliteArchive, case: &str) -> usize {
         let mut unread = 0;
         for (run, events) in &self.acknowledged {
@@ -108,7 +108,7 @@ async fn write_runs(
     }
 }
 
-/// Changes bytes at random, as disks and people do.
+/// Changes bytes at random.
 fn damage(files: &mut BTreeMap<String, Vec<u8>>, random: &mut StdRng) -> String {
     let name = if random.random_bool(0.5) { LOG } else { DB };
     let bytes = files.get_mut(name).unwrap();
@@ -144,7 +144,7 @@ async fn damage_anywhere_is_refused_or_named_and_the_rest_is_salvaged() {
         let mut case = String::new();
         let dir = killed.with(|files| case = damage(files, &mut StdRng::seed_from_u64(seed)));
         let case = format!("seed {seed}, {case}");
-        // A statement of its own: the folder is let go before it is salvaged.
+        // A separate statement: the folder is unlocked before it is salvaged.
         let opened = DataFolder::open(dir.path()).unwrap().archive();
         match opened {
             Ok(archive) => {
@@ -183,7 +183,7 @@ async fn salvages_what_is_whole(killed: &Killed, damaged: &Path, case: &str) {
     };
     assert_eq!(ids(&histories.cut), short, "{case}: what was cut is told");
     assert_eq!(histories.whole, whole, "{case}: what is whole was kept");
-    // A run of which nothing at all is left cannot be named; a cut database has lost many of them.
+    // A run without any trace cannot be named; a cut database has lost many of them.
     if !case.contains("cut") {
         let left_out = ids(&histories.left_out);
         assert!(left_out.is_subset(&absent), "{case}: {left_out:?} left out, {absent:?} absent");
@@ -199,7 +199,7 @@ fn contents(folder: &Path) -> BTreeMap<std::ffi::OsString, Vec<u8>> {
         .collect()
 }
 
-/// Hears everything.
+/// A notice that records every message.
 fn listener() -> (Notice, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ear = heard.clone();
@@ -233,7 +233,7 @@ async fn a_log_that_is_bad_in_its_middle_is_refused_with_the_runs_that_it_would_
 #[tokio::test]
 async fn after_a_power_cut_a_torn_log_is_read_up_to_its_last_transaction() {
     let killed = Killed::make().await;
-    // The index is gone with the memory, and the last frame is half written.
+    // The index was lost with the memory, and the last frame is half written.
     let dir = killed.with(|files| {
         files.remove(INDEX);
         let log = files.get_mut(LOG).unwrap();
@@ -317,7 +317,8 @@ fn run_at() -> switchyard_core::Timestamp {
     switchyard_core::Timestamp::from_millis(1_700_000_000_000)
 }
 
-/// A history with a hole: one that goes on is cut, one that had ended is left out, and what is behind is kept as text.
+/// A history with a gap: an unfinished one is cut, an ended one is left out, and the events after the gap are kept as
+/// text.
 #[tokio::test]
 async fn a_history_with_a_hole_is_cut_or_left_out() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A full disk is a clear error and not a lost run.
+//! A full disk causes a clear error and loses no run.
 
 use std::fs::File;
 use std::io::Write;
@@ -50,7 +50,7 @@ async fn everybody_in_the_group_that_failed_is_told() {
     assert_eq!(archive.unfinished().await.unwrap().len(), acknowledged);
 }
 
-/// The same on a disk that is really full. Needs the right to mount; without it, the tests above are what there is.
+/// The same on a disk that is really full. The test needs permission to mount, and is skipped without it.
 #[tokio::test]
 async fn a_full_disk_stops_the_archive_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ async fn a_full_disk_stops_the_archive_and_loses_nothing() {
     assert!(refused.to_string().contains("No space left"), "{refused}");
     drop((archive, folder));
 
-    // Nor can it be opened as long as there is no room to work in.
+    // The archive cannot be opened either while the disk is full.
     let ballast = disk.fill();
     let refused = DataFolder::open(disk.path.join("data")).unwrap_err().to_string();
     assert!(refused.ends_with("lock: No space left on device (os error 28)"), "{refused}");
@@ -82,7 +82,7 @@ async fn a_full_disk_stops_the_archive_and_loses_nothing() {
     History::of(run_id(1_000_000)).put(&archive, [accepted()]).await;
 }
 
-/// Accepts runs until one is refused; answers how many were acknowledged.
+/// Accepts runs until one is refused; returns how many were acknowledged.
 async fn fill(archive: &SqliteArchive) -> usize {
     for n in 0..100_000 {
         let events = History::of(run_id(n)).all([accepted(), node_succeeded("fetch")]);
@@ -94,7 +94,7 @@ async fn fill(archive: &SqliteArchive) -> usize {
                     let last = format!("nothing after event {} was accepted", 2 * n);
                     assert!(text.starts_with("cannot write to ") && text.ends_with(&last), "{text}");
                 }
-                // It was full when the commit was written.
+                // The disk was full when the commit was written.
                 other => assert!(matches!(other, StoreError::OutcomeUnknown(_)), "{other:?}"),
             }
             return n as usize;
@@ -103,7 +103,7 @@ async fn fill(archive: &SqliteArchive) -> usize {
     panic!("the disk is larger than it should be");
 }
 
-/// Also for what would still fit: it may stand on what was lost.
+/// The archive refuses even writes that would fit: they may depend on lost events.
 async fn stays_closed(archive: &SqliteArchive) {
     let refused = archive.append(vec![]).await.unwrap_err();
     assert!(refused.to_string().contains("disk is full"), "{refused}");

@@ -1,4 +1,4 @@
-//! The file itself: what it is refused for, what people see in it, what is left of it at the end.
+//! The database file: when it is refused, what it contains, and which files remain after closing.
 
 use std::collections::HashSet;
 use std::fs;
@@ -19,7 +19,7 @@ use switchyard_store::{
 };
 use tempfile::TempDir;
 
-/// Undoes the steps of the schema behind `0010_run_operations.sql`: what they made would be made twice.
+/// Undoes the migrations after `0010_run_operations.sql`, so that they can run again.
 const WITHOUT_LATER_STEPS: &str = "
     DROP TABLE schedule_starts; DROP TABLE bulk_results; DROP TABLE bulk_jobs; DROP TABLE tombstones;
     DROP TABLE run_labels; DROP INDEX runs_by_schedule; DROP INDEX runs_by_error_code; DROP INDEX runs_by_error_node;
@@ -132,7 +132,7 @@ async fn dropping_the_last_handle_finishes_what_was_handed_over() {
         (0..2_000).map(|n| archive.append(vec![History::of(run_id(n)).next(accepted())])).collect();
     drop(archive);
 
-    // One file without a log beside it, and word that it is in order.
+    // One file without a log beside it, and the clean-shutdown marker.
     let mut names: Vec<_> =
         fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -143,7 +143,8 @@ async fn dropping_the_last_handle_finishes_what_was_handed_over() {
     assert_eq!(SqliteArchive::open(&path).unwrap().unfinished().await.unwrap().len(), 2_000);
 }
 
-/// A file from before payloads were counted: what its events mention is found, and a damaged event is no obstacle.
+/// A file from before payload references: the migration finds the payloads in its events, and tolerates a damaged
+/// event.
 #[tokio::test]
 async fn an_older_file_learns_which_payloads_it_mentions() {
     let (_dir, path) = somewhere();
@@ -171,7 +172,7 @@ async fn an_older_file_learns_which_payloads_it_mentions() {
     assert_eq!(held, HashSet::from([all[0], all[1], all[2]]));
 }
 
-/// A file from before there were dead letters: those that its events tell of are found, but for what started over.
+/// A file from before dead letters: the migration finds them in its events, except for nodes that started over.
 #[tokio::test]
 async fn an_older_file_learns_which_nodes_were_given_up() {
     let (_dir, path) = somewhere();
@@ -209,7 +210,7 @@ fn transactions_in_log(log: &[u8]) -> usize {
 async fn what_waits_shares_one_commit() {
     let (dir, path) = somewhere();
     let archive = SqliteArchive::open(&path).unwrap();
-    // Keeps the writer busy while the small ones arrive.
+    // Keeps the writer busy while the small appends arrive.
     let mut large = History::of(run_id(0));
     let kinds = std::iter::once(accepted()).chain((0..5_000).map(|_| node_started("step")));
     let mut acks = vec![archive.append(large.all(kinds))];
@@ -245,7 +246,7 @@ async fn a_file_from_before_there_were_keys_is_brought_on() {
     assert!(archive.api_keys().await.unwrap().is_empty());
 }
 
-/// A file from before archives had ids draws one, and keeps it.
+/// A file from before archive ids gets an id, and keeps it.
 #[tokio::test]
 async fn an_older_file_is_given_an_id() {
     let (_dir, path) = somewhere();

@@ -1,4 +1,4 @@
-//! One process works in a folder; others are told who it is, and may look.
+//! One process works in a folder; others get an error that names it, and may read.
 
 use std::fs;
 use std::path::Path;
@@ -82,7 +82,7 @@ async fn others_may_look_while_one_works() {
     let refused = looking.append(vec![history.next(node_started("b"))]).await.unwrap_err();
     assert!(refused.to_string().ends_with("was opened for reading only"), "{refused}");
 
-    // And after the one has gone.
+    // Reading also works after the writer is gone.
     drop(archive);
     assert_eq!(looking.run(history.run).await.unwrap().unwrap().last_seq, 2);
 }
@@ -97,7 +97,7 @@ async fn looking_into_an_empty_folder_says_so_and_makes_nothing() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// Inputs, outputs and digests of keys are in there.
+/// The folder holds inputs, outputs and digests of keys.
 #[tokio::test]
 async fn nobody_else_may_read_a_folder() {
     use std::os::unix::fs::PermissionsExt;
@@ -124,7 +124,7 @@ async fn nobody_else_may_read_a_folder() {
     drop((folder, archive, cas));
     check(&dir);
 
-    // As an earlier release made it.
+    // Permissions as an earlier release set them.
     let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     for name in ["", "id", "switchyard.db", "cas"] {
         open(&dir.join(name));
@@ -132,7 +132,7 @@ async fn nobody_else_may_read_a_folder() {
     drop(DataFolder::open(&dir).unwrap());
     check(&dir);
 
-    // With something else in it, others may have been let in for that.
+    // If the folder holds other files, other users may have been given access for those.
     fs::write(dir.join("notes.txt"), "").unwrap();
     open(&dir);
     open(&dir.join("switchyard.db"));

@@ -1,7 +1,7 @@
-//! Every form in which events were ever stored still loads.
+//! Every format in which events were ever stored still loads.
 //!
 //! A file of `golden/` holds one body per kind of event, as it stood in `events.body`. Files are added, never edited:
-//! when what is written changes, the newest file is copied under the next number and changed there.
+//! when the stored format changes, the newest file is copied under the next number and changed there.
 
 use std::fs;
 use std::path::PathBuf;

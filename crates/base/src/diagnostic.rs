@@ -1,8 +1,8 @@
-//! What is wrong with a text, such as a definition or a settings file; where, and what to do about it.
+//! Problems found in a text, such as a definition or a settings file: message, position and hint.
 
 use std::fmt;
 
-/// A place in a text. Lines and columns count from 1, columns in characters, offset and length in bytes.
+/// A position in a text. Lines and columns count from 1, columns in characters, offset and length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Position {
     pub line: usize,
@@ -11,23 +11,23 @@ pub struct Position {
     pub len: usize,
 }
 
-/// One problem.
+/// One problem in a text.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Diagnostic {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Where in what the text says, such as `nodes.fetch.retry.max`; empty for the whole.
+    /// The path of the field in the document, such as `nodes.fetch.retry.max`; empty for the whole document.
     pub path: String,
-    /// Where in the text, if there was one.
+    /// The position in the source text, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
 }
 
-/// Everything that is wrong with one text: at least one problem.
+/// All problems of one text: at least one.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Diagnostics {
-    /// The name of the text, as it was given.
+    /// The name of the text, as the caller gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     list: Vec<Diagnostic>,
@@ -38,7 +38,7 @@ impl Diagnostics {
         Self { file: None, list: vec![diagnostic] }
     }
 
-    /// `None` if there is nothing wrong.
+    /// `None` if the list is empty.
     pub fn from_list(list: Vec<Diagnostic>) -> Option<Self> {
         (!list.is_empty()).then_some(Self { file: None, list })
     }
@@ -60,7 +60,7 @@ impl Diagnostics {
         self.list.len()
     }
 
-    /// Never: for the sake of convention.
+    /// Always false; it exists because clippy expects it beside `len`.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -76,7 +76,7 @@ impl<'a> IntoIterator for &'a Diagnostics {
 }
 
 impl Diagnostic {
-    /// About the whole, with no place and no hint.
+    /// A diagnostic of the whole document, without position and hint.
     pub fn plain(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, path: String::new(), position: None }
     }

@@ -12,7 +12,7 @@ const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_0
 /// The longest duration: ten years of 365 days.
 pub const DURATION_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// What a text must match, for the JSON Schema.
+/// The regular expression of a duration, for the JSON Schema.
 pub const DURATION_PATTERN: &str = "^(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$";
 
 /// A duration with millisecond precision that reads and writes as text.
@@ -71,7 +71,7 @@ fn parse_millis(mut text: &str) -> Option<u64> {
         let name_len = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
         let (name, rest) = rest.split_at(name_len);
         let (_, millis) = units.find(|(unit, _)| *unit == name)?;
-        // Too many digits for a u64 is far above the maximum; saturating lets the caller say so.
+        // A number that overflows u64 is far above the maximum: it saturates, and the caller reports it as too long.
         let number = if number.is_empty() { return None } else { number.parse().unwrap_or(u64::MAX) };
         total = total.saturating_add(millis.saturating_mul(number));
         text = rest;

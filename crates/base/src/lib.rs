@@ -1,11 +1,11 @@
-//! Small things that the language, the settings, the API and its clients share.
+//! Small types that the language, the settings, the API and its clients share.
 //!
 //! - [`HumanDuration`]: `500ms`, `30s`, `1h30m`
-//! - [`Diagnostics`]: what is wrong with a text, where, and what to do about it
+//! - [`Diagnostics`]: the problems of a text, each with position and hint
 //! - [`suggest`]: "did you mean"
-//! - [`PatchOp`]: a change to the graph of a run, as it is sent
+//! - [`PatchOp`]: a change to the graph of a run, as clients send it
 //!
-//! This crate never compiles or evaluates anything, and has no dependency that a small client would mind.
+//! This crate never compiles or evaluates anything, and has only small dependencies, because clients link it.
 
 mod diagnostic;
 mod duration;

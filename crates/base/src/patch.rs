@@ -1,4 +1,4 @@
-//! One operation of a patch. Applying it takes the language.
+//! One operation of a patch. `switchyard-lang` applies it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

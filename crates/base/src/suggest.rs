@@ -1,9 +1,9 @@
-//! "did you mean": the nearest known word, if one is near enough to be a slip.
+//! "did you mean": the known word most similar to a misspelled one.
 
-/// Longer words are no typing errors, and comparing them takes quadratic time.
+/// The longest word that is compared: longer ones are no typing errors, and comparing takes quadratic time.
 const WORD_BYTES_MAX: usize = 64;
 
-/// The candidate that `word` most likely stands for.
+/// The candidate most similar to `word`, if one is similar enough to be meant.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > WORD_BYTES_MAX {
         return None;

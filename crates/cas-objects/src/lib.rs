@@ -1,8 +1,8 @@
 //! The CAS in an object store: `ab/abcdef…`, an object for each payload, named by its SHA-256.
 //!
-//! What an object store lacks against the others: between the check of an object's age and its removal, another process may
-//! put it again. That moment is short and the grace of a retention policy is long, so what is removed there has not
-//! been mentioned by anything for that long.
+//! Unlike the other CAS implementations, an object store has a race: between the check of an object's age and its
+//! removal, another process may put it again. That moment is short and the grace period of a retention policy is
+//! long, so nothing has referred to a removed object for that long.
 
 mod place;
 
@@ -23,16 +23,16 @@ pub use place::InvalidPlace;
 #[derive(Debug, Clone)]
 pub struct ObjectCas {
     objects: Arc<dyn ObjectStore>,
-    /// What is before the names, as a folder.
+    /// The path before the object names, as a folder.
     prefix: Path,
-    /// The URL, for sentences.
+    /// The URL, for messages.
     name: Arc<str>,
 }
 
 impl ObjectCas {
-    /// `s3://bucket/prefix` or `file:///folder`. `settings` are those of the object store, by the names that AWS
-    /// uses (`aws_access_key_id`, `aws_region`, `aws_endpoint`, `aws_allow_http`, …); those that concern something
-    /// else are left alone. What the URL has behind `?` wins over them.
+    /// Opens `s3://bucket/prefix` or `file:///folder`. `settings` are those of the object store, by the names that
+    /// AWS uses (`aws_access_key_id`, `aws_region`, `aws_endpoint`, `aws_allow_http`, …); unrelated settings are
+    /// ignored. The query parameters of the URL override them.
     pub fn open<K: AsRef<str>, V: Into<String>>(
         url: &str,
         settings: impl IntoIterator<Item = (K, V)>,
@@ -42,7 +42,7 @@ impl ObjectCas {
         Ok(Self { objects, prefix, name: name.into() })
     }
 
-    /// Any other store that the crate `object_store` knows.
+    /// Wraps any other store of the crate `object_store`.
     pub fn over(objects: Arc<dyn ObjectStore>, prefix: Path) -> Self {
         let name = objects.to_string().into();
         Self { objects, prefix, name }
@@ -56,7 +56,7 @@ impl ObjectCas {
         self.shelf(hash.0[0]).join(hash.hex())
     }
 
-    /// Hashes of one shelf behind `after` that are old enough, in order.
+    /// Hashes of one shelf that are greater than `after` and old enough, in order.
     async fn aged_on(&self, shelf: u8, min_age: Duration, after: Option<Hash>) -> Result<Vec<Hash>, Error> {
         let now = now();
         let mut listed = self.objects.list(Some(&self.shelf(shelf)));
@@ -80,7 +80,7 @@ impl ObjectCas {
 impl Cas for ObjectCas {
     async fn put(&self, content: Bytes) -> Result<CasRef, StoreError> {
         let reference = CasRef { hash: Hash::of(&content), bytes: content.len() as u64 };
-        // Also when it is there already: this is what makes it young again.
+        // An existing object is put again, because that renews its age.
         let put = self.objects.put(&self.path_of(reference.hash), PutPayload::from_bytes(content)).await;
         put.map_err(|e| self.cannot(&format!("keep payload {reference}"), &e))?;
         Ok(reference)

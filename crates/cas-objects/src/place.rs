@@ -1,4 +1,4 @@
-//! Which object store, from one URL and settings.
+//! The object store to use, from one URL and settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, RetryConfig};
 use percent_encoding::percent_decode_str;
 
-/// A request is repeated for this long. A caller should not wait for minutes.
+/// Time limit of the retries of a request. A caller should not wait for minutes.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES_MAX: usize = 3;
 
@@ -41,7 +41,8 @@ pub(crate) fn open(
     if bucket.is_empty() {
         return Err(InvalidPlace::NotAUrl(url.to_owned()));
     }
-    // The client finds its cryptography here. Another part of this process may have been first, with the same.
+    // The TLS client uses this cryptography provider. Another part of this process may have installed the same one
+    // before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let retry =
         RetryConfig { max_retries: RETRIES_MAX, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
@@ -56,7 +57,7 @@ pub(crate) fn open(
         let key = name.parse::<AmazonS3ConfigKey>().map_err(|_| InvalidPlace::Setting(name.to_owned()))?;
         builder = builder.with_config(key, percent_decode_str(value).decode_utf8_lossy());
     }
-    // An explicit http:// is a choice.
+    // An explicit http:// endpoint allows unencrypted connections.
     let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
     if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
         builder = builder.with_allow_http(true);
@@ -66,7 +67,7 @@ pub(crate) fn open(
     Ok((Arc::new(objects), prefix, place.to_owned()))
 }
 
-/// What is put there is on the disk at return.
+/// A store in a local folder. Each object is synced to disk before `put` returns.
 fn folder_at(folder: &str) -> Result<Arc<dyn ObjectStore>, String> {
     std::fs::create_dir_all(folder).map_err(|e| e.to_string())?;
     let objects = LocalFileSystem::new_with_prefix(folder).map_err(|e| e.to_string())?;

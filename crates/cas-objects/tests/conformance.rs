@@ -1,4 +1,4 @@
-//! Object stores do what every CAS has to do: in memory, and in a folder.
+//! Runs the conformance suite of the CAS against object stores in memory and in a folder.
 
 use std::sync::Arc;
 

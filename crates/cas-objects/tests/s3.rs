@@ -1,4 +1,4 @@
-//! A server that speaks the language of S3 does what every CAS has to do.
+//! Runs the conformance suite of the CAS against a server with an S3 API.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,12 +12,12 @@ use switchyard_cas_objects::ObjectCas;
 use switchyard_conformance::archive::CasBackend;
 use switchyard_store::{Cas, StoreError};
 
-/// Set by `cargo xtask test`, which installs it.
+/// `cargo xtask test` installs the server and sets this.
 const PROGRAM: &str = "SWITCHYARD_MOTO";
 
 struct Server {
     port: u16,
-    // It ends with the tests: its stdin is a pipe of theirs.
+    // The server ends with the tests, because its stdin is a pipe of theirs.
     _process: Child,
 }
 
@@ -27,7 +27,7 @@ fn server() -> &'static Server {
         let program = std::env::var_os(PROGRAM).expect("SWITCHYARD_MOTO says where moto_server is");
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a free port").port();
-        // It ends with the process that started it, even if that is killed.
+        // The server ends with the process that started it, even if that process is killed.
         let script = "\"$@\" & server=$!; exec 2>/dev/null; read -r _; kill $server";
         let mut command = Command::new("sh");
         command.args(["-c", script, "moto.sh"]).arg(program);
@@ -46,7 +46,7 @@ fn server() -> &'static Server {
     })
 }
 
-/// Makes a bucket.
+/// Creates a bucket.
 fn put(port: u16, bucket: &str) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     let head = format!(

@@ -1,30 +1,31 @@
-//! Whether to poll for an answer or to sleep until it is there.
+//! Decides whether to poll for an answer or to sleep until it arrives.
 //!
-//! To be put to sleep and woken may take longer than a server on the same machine takes to answer; or not, if the two share
-//! a processor. Which is better depends on the machine's load and changes. So both ways are measured all
-//! the time: most answers are waited for in the way that was faster lately, and every [`PROBE`]th in the other one.
+//! To fall asleep and be woken may take longer than a server on the same machine takes to answer; or not, if the two
+//! share a processor. Which is better depends on the machine's load and changes. So both ways are measured all the
+//! time: most waits use the way that was faster lately, and every [`PROBE`]th the other one.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long to stay awake at most.
+/// Longest time to poll before sleeping.
 const MOMENT: Duration = Duration::from_micros(200);
-/// So many answers of each way are remembered.
+/// Number of latencies that are kept for each way.
 const LATEST: usize = 8;
-/// So many are waited for in turns at first.
+/// Number of first answers for which the two ways alternate.
 const TRIALS: u32 = 2 * LATEST as u32;
-/// Odd, so that calls of two kinds that take turns are both looked at.
+/// Odd, so that two kinds of calls that alternate are both probed.
 const PROBE: u32 = 31;
 
-/// One at a time keeps a processor busy with waiting; the others sleep. A child that was forked meanwhile never does: no harm.
+/// Set while one thread polls; all others sleep. In a child that was forked meanwhile it stays set, so that child
+/// never polls, which does no harm.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// With a single processor the server could not run meanwhile.
+/// With a single processor the server could not run while this thread polls.
 static HAS_PROCESSORS: LazyLock<bool> =
     LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
 
-/// How one connection waits.
+/// The waiting strategy of one connection.
 #[derive(Debug, Default)]
 pub struct AdaptiveWait {
     awake: Usual,
@@ -40,8 +41,8 @@ struct Waiting {
     is_awake: bool,
 }
 
-/// The usual latency, in nanoseconds: the mean of the middle half of the latest. Calls of several kinds all count, and an answer
-/// that came late because of something else does not.
+/// The usual latency in nanoseconds: the mean of the middle half of the latest ones. So calls of several kinds all
+/// count, and a single late answer does not.
 #[derive(Debug, Default)]
 struct Usual {
     latest: [u64; LATEST],
@@ -62,7 +63,7 @@ impl Usual {
 }
 
 impl AdaptiveWait {
-    /// Is about to send something, and to wait for the answer; whether awake.
+    /// Called before a request is sent. Returns whether to poll for the answer.
     pub fn begin(&mut self) -> bool {
         self.sleep();
         let is_awake = self.is_awake_next() && *HAS_PROCESSORS && !IS_TAKEN.swap(true, Ordering::Acquire);
@@ -70,7 +71,7 @@ impl AdaptiveWait {
         is_awake
     }
 
-    /// Whether it has stayed awake long enough, and sleeps from now on.
+    /// Whether the polling time is over; from then on the connection sleeps.
     pub fn is_over(&mut self) -> bool {
         let is_over = self.waiting.as_ref().is_none_or(|waiting| waiting.since.elapsed() >= MOMENT);
         if is_over {
@@ -79,7 +80,7 @@ impl AdaptiveWait {
         is_over
     }
 
-    /// Does not stay awake any longer.
+    /// Stops polling.
     pub fn sleep(&mut self) {
         if let Some(waiting) = &mut self.waiting
             && std::mem::take(&mut waiting.is_awake)
@@ -88,7 +89,7 @@ impl AdaptiveWait {
         }
     }
 
-    /// The answer has come.
+    /// Called when the answer has arrived; records its latency.
     pub fn end(&mut self) {
         self.sleep();
         if let Some(Waiting { since, began_awake, .. }) = self.waiting.take() {
@@ -102,7 +103,7 @@ impl AdaptiveWait {
         }
     }
 
-    /// To stay awake must save at least a tenth.
+    /// Whether to poll for the next answer. Polling must save at least a tenth.
     fn is_awake_next(&self) -> bool {
         if self.answers < TRIALS {
             return self.answers.is_multiple_of(2);
@@ -122,7 +123,7 @@ impl Drop for AdaptiveWait {
 mod tests {
     use super::*;
 
-    /// How many of a thousand answers are waited for awake, if they take that long in one way and in the other.
+    /// How many of a thousand answers are polled for, with these latencies of the two ways.
     fn watched(adaptive_wait: &mut AdaptiveWait, awake_nanos: u64, asleep_nanos: u64) -> usize {
         (0..1_000)
             .filter(|number| {
@@ -149,7 +150,7 @@ mod tests {
         watched(&mut adaptive_wait, 250_000, 90_000);
         let crowded = watched(&mut adaptive_wait, 250_000, 90_000);
         assert!((1..100).contains(&crowded), "{crowded}");
-        // Not any more.
+        // The processor is free again.
         watched(&mut adaptive_wait, 30_000, 70_000);
         let again = watched(&mut adaptive_wait, 30_000, 70_000);
         assert!((900..1_000).contains(&again), "{again}");

@@ -1,7 +1,7 @@
-//! Stored values as JSON: for people, and for programs that are not LangGraph.
+//! Converts stored values to JSON, for people and for programs that are not LangGraph.
 //!
 //! LangGraph's serializer writes MessagePack with extensions for Python objects. An object is shown as `{"$type": …,
-//! "value": …}`. Nothing is ever constructed: this only reads. What is in another format (encrypted, say) is shown as
+//! "value": …}`. No Python object is ever constructed. A value in another format (encrypted, say) is shown as
 //! `{"$format": …, "base64": …}`.
 
 use base64::Engine as _;
@@ -13,10 +13,10 @@ use crate::ops::Stored;
 use crate::typed::Typed;
 use crate::writes::Write;
 
-/// Objects within objects beyond this are shown as bytes.
+/// Objects nested deeper than this are shown as bytes.
 const DEPTH_MAX: usize = 64;
 
-/// A checkpoint with all that belongs to it: a line of an export.
+/// A checkpoint with its values and writes: a line of an export.
 pub fn document(stored: &Stored) -> Value {
     let values: Map<String, Value> =
         stored.values.iter().map(|(channel, value)| (channel.clone(), json(value))).collect();
@@ -139,7 +139,7 @@ mod tests {
             json(&Typed::new("msgpack+aes", b"abc")),
             json!({"$format": "msgpack+aes", "base64": "YWJj"})
         );
-        // Cut off.
+        // Truncated MessagePack.
         assert_eq!(json(&Typed::new("msgpack", b"\xa3")), json!({"$format": "msgpack", "base64": "ow=="}));
         assert_eq!(json(&Typed::new("null", b"")), Value::Null);
     }

@@ -1,7 +1,7 @@
-//! Calls to Redis that are repeated when they fail for a moment.
+//! Calls to Redis, repeated after transient errors.
 //!
-//! Every call of this crate may be repeated: storing the same again changes nothing. So a call whose connection was lost
-//! is sent again, a few times.
+//! Every call of this crate may be repeated: storing the same data again changes nothing. So a call whose connection
+//! was lost is sent again, a few times.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) const LATE: &str = "no answer in time";
 
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends calls and repeats those that fail for a moment. Clones share a connection.
+/// Sends calls and repeats them after transient errors. Clones share a connection.
 #[derive(Clone)]
 pub struct RetryingClient {
     shared: Arc<SharedConnection>,
@@ -35,7 +35,7 @@ impl std::fmt::Debug for RetryingClient {
 }
 
 impl RetryingClient {
-    /// `timeout` is how long an answer may take. Does not connect yet.
+    /// Creates a client without connecting. `timeout` limits the time for an answer.
     pub fn new(address: Address, timeout: Duration) -> Self {
         let connector = Connector::new(address, Timeouts { connect: CONNECT_TIMEOUT, answer: timeout });
         Self { shared: Arc::new(SharedConnection::new(connector)) }
@@ -45,12 +45,12 @@ impl RetryingClient {
         self.shared.connector().address()
     }
 
-    /// Sends a command, or the call of a script.
+    /// Sends a command or a script call.
     pub(crate) async fn send(&self, cmd: &Cmd) -> Result<Value, Error> {
         Ok(self.repeat(Request::One(cmd)).await?.one())
     }
 
-    /// Sends commands on one thread's keys without waiting in between.
+    /// Sends commands on one thread's keys in a pipeline.
     pub(crate) async fn send_all(&self, cmds: &[Cmd]) -> Result<Vec<Value>, Error> {
         let mut pipeline = Pipeline::with_capacity(cmds.len());
         cmds.iter().for_each(|cmd| {
@@ -60,7 +60,7 @@ impl RetryingClient {
         Ok(answers.0.into_iter().map(|(_, value)| value).collect())
     }
 
-    /// Sends a command to every server that holds keys; the answers, with the server's name.
+    /// Sends a command to every server that holds keys; returns the answers, each with its server.
     pub(crate) async fn send_everywhere(&self, cmd: &Cmd) -> Result<Vec<(Node, Value)>, Error> {
         Ok(self.repeat(Request::Everywhere(cmd)).await?.0)
     }
@@ -116,7 +116,7 @@ fn ends_the_connection(error: &RedisError) -> bool {
     RedisFailure::of(error).ends_the_connection() || error.is_unrecoverable_error()
 }
 
-/// A server that holds keys. `None` is the only one, or the one that holds the command's keys.
+/// A server that holds keys. `None` is the only server, or the one that holds the command's keys.
 pub(crate) type Node = Option<(String, u16)>;
 
 #[derive(Clone, Copy)]
@@ -162,7 +162,7 @@ async fn send_pipeline(
 ) -> RedisResult<Answers> {
     let answers = connection.req_packed_commands(pipeline, 0, cmds.len()).await.and_then(Answers::of_all);
     match answers {
-        // One by one, because any of them may call the script that the server does not know.
+        // One by one, because any of them may call the script that the server does not have.
         Err(error) if switchyard_redis::is_unknown_script(&error) => {
             let mut values = Vec::with_capacity(cmds.len());
             for cmd in cmds {

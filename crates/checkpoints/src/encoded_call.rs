@@ -1,5 +1,5 @@
-//! The words of a command in the form in which they are sent (RESP), for what is called with every step of a graph: a
-//! checkpoint has many small parts, and they go straight to where they are sent from.
+//! The arguments of a command, already encoded as RESP. Used for the calls of every graph step: a checkpoint has many
+//! small parts, and they are written straight into the send buffer.
 
 use redis::Cmd;
 
@@ -18,7 +18,7 @@ impl EncodedCall {
         self.join(&[word.as_bytes()]);
     }
 
-    /// One word of several parts.
+    /// Adds one argument made of several parts.
     pub(crate) fn join(&mut self, parts: &[&[u8]]) {
         line(b'$', parts.iter().map(|part| part.len()).sum(), &mut self.bytes);
         parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
@@ -35,12 +35,12 @@ impl EncodedCall {
         self.count += others.count;
     }
 
-    /// How many words.
+    /// Number of arguments.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// How many bytes.
+    /// Number of encoded bytes.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()
     }
@@ -52,7 +52,7 @@ impl EncodedCall {
         unsent.extend_from_slice(&self.bytes);
     }
 
-    /// The same call as a command, for a connection that encodes by itself.
+    /// The same call as a [`Cmd`], for a connection that encodes by itself.
     pub(crate) fn command(&self) -> Cmd {
         let mut command = Cmd::with_capacity(self.count, self.bytes.len());
         let mut rest = self.bytes.as_slice();
@@ -82,7 +82,7 @@ fn digits(mut number: u64, room: &mut [u8; 20]) -> &[u8] {
     }
 }
 
-/// The first word, and what follows it.
+/// The first argument, and the bytes after it.
 fn first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\r')?;
     let length: usize = std::str::from_utf8(bytes.get(1..end)?).ok()?.parse().ok()?;

@@ -16,14 +16,14 @@ pub enum Error {
     #[error("redis at {address} refused: {reason}")]
     Refused { address: String, reason: String },
 
-    /// Written by a release that this one does not know.
+    /// The thread was written by a release with an unknown format.
     #[error(
         "thread `{thread}` is stored in format {found}, and this release reads format {}",
         crate::keys::FORMAT
     )]
     Format { thread: String, found: String },
 
-    /// The stored bytes are not those that were written.
+    /// The stored bytes cannot be decoded.
     #[error("thread `{thread}` is damaged: {what}")]
     Corrupt { thread: String, what: String },
 }

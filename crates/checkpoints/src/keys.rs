@@ -8,16 +8,16 @@ use std::fmt::Write as _;
 use crate::encoded_call::EncodedCall;
 use crate::error::Error;
 
-/// The form in which threads are stored; a thread says its own in `meta`.
+/// The version of the storage format; each thread records its own in `meta`.
 pub const FORMAT: &str = "1";
 
-/// The namespace that is used unless another one is named.
+/// The default namespace.
 pub const NAMESPACE_DEFAULT: &str = "default";
 
-/// The form of an empty part. It cannot come from anything else: a `%` is always followed by two digits.
+/// The escaped form of an empty part. No other text escapes to it: otherwise a `%` is always followed by two digits.
 const EMPTY: &str = "%";
 
-/// Savers of one namespace see the same threads.
+/// The key names of a namespace. Savers of one namespace see the same threads.
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     /// `lg:{namespace}:thread:`, without the thread.
@@ -37,7 +37,7 @@ impl Keyspace {
         ThreadKeys(ThreadKeys::NAMES.map(|name| format!("{stem}{name}")))
     }
 
-    /// All keys of a thread as words, behind their number.
+    /// Appends all keys of a thread as arguments, after their number.
     pub(crate) fn thread_words(&self, id: &str, words: &mut EncodedCall) {
         let id = escape(id);
         words.number(ThreadKeys::NAMES.len() as u64);
@@ -46,7 +46,7 @@ impl Keyspace {
         }
     }
 
-    /// Matches the `meta` key of every thread.
+    /// The pattern that matches the `meta` key of every thread.
     pub fn pattern(&self) -> String {
         format!("{}{{*}}:meta", self.prefix)
     }
@@ -99,7 +99,8 @@ pub fn namespace_prefix(ns: &str) -> String {
     format!("{}/", escape(ns))
 }
 
-/// A version as a part of a field, which is `ns/channel/version`. Numbers carry a mark: `1` and `"1"` are two versions.
+/// A version as a part of the field `ns/channel/version`. Numbers carry a mark, because `1` and `"1"` are two
+/// versions.
 pub fn version_text(text: &str) -> Cow<'_, str> {
     escape(text)
 }
@@ -108,14 +109,14 @@ pub fn version_number(number: &str) -> String {
     format!("#{number}")
 }
 
-/// A member of `index`: its parts.
+/// Splits a member of `index` into its parts.
 pub fn split_member(member: &str) -> Option<(String, u64, String)> {
     let mut parts = member.split('/');
     let (ns, seq, id) = (parts.next()?, parts.next()?, parts.next()?);
     Some((unescape(ns)?, seq.parse().ok()?, unescape(id)?))
 }
 
-/// Everything that separates, that a pattern could take for its own, or that a terminal would not show.
+/// Whether a byte is escaped: separators, characters of patterns, and bytes that a terminal would not show.
 fn is_special(byte: u8) -> bool {
     SPECIAL[byte as usize]
 }

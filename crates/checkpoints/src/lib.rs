@@ -1,14 +1,14 @@
 //! LangGraph checkpoints in Redis.
 //!
-//! A thread is a fixed number of keys that share a hash tag ([`keys`]), so that everything done to it is one script call,
-//! on one server or in a cluster. What LangGraph serialized is carried and not looked into ([`Typed`]).
+//! A thread is a fixed number of keys that share a hash tag ([`keys`]), so that every operation on it is one script
+//! call, on one server or in a cluster. Values that LangGraph serialized are stored as opaque bytes ([`Typed`]).
 //!
-//! - [`client`]: calls over the connections of `switchyard-redis`, repeated when they fail for a moment
+//! - [`client`]: calls over the connections of `switchyard-redis`, repeated after transient errors
 //! - [`raw_connection`], [`adaptive_wait`]: a connection with less latency, for callers that wait on their own thread
 //! - [`scripts`]: the Lua files; each begins with its contract
-//! - [`encoded_call`]: calls of them in the form in which they are sent
+//! - [`encoded_call`]: script calls, already encoded as RESP
 //! - [`record`], [`writes`]: how a checkpoint and the writes of a task are stored
-//! - [`ops`]: one file for each thing that can be done
+//! - [`ops`]: one file for each operation
 //! - [`audit`]: stored values as JSON, for people and programs that are not LangGraph
 
 pub mod adaptive_wait;

@@ -1,5 +1,5 @@
-//! The little MessagePack that records and writes are made of. Lua reads and writes it as well (`cmsgpack`), and makes no
-//! difference between text and bytes; neither does the reader here.
+//! The subset of MessagePack that records and writes consist of. Lua also reads and writes it (`cmsgpack`), and does
+//! not distinguish text from bytes; neither does the reader here.
 
 use rmp::Marker;
 use rmp::encode::{self, ByteBuf};
@@ -20,7 +20,7 @@ impl Packer {
         self.join(&[bytes]);
     }
 
-    /// One text of several parts.
+    /// Adds one text made of several parts.
     pub(crate) fn join(&mut self, parts: &[&[u8]]) {
         let length = parts.iter().map(|part| part.len()).sum::<usize>();
         // Not as MessagePack's binary, which Redis 7.0 does not read.
@@ -28,7 +28,7 @@ impl Packer {
         parts.iter().for_each(|part| self.0.as_mut_vec().extend_from_slice(part));
     }
 
-    /// The parts that were packed apart.
+    /// Appends values that were packed separately.
     pub(crate) fn append(&mut self, packed: &Self) {
         self.0.as_mut_vec().extend_from_slice(packed.0.as_vec());
     }
@@ -50,7 +50,7 @@ impl Packer {
     }
 }
 
-/// Reads from the front. `None` is something else than what was asked for.
+/// Reads packed values from the front. Each method returns `None` if the next value has another type.
 pub(crate) struct Unpacker<'a>(&'a [u8]);
 
 impl<'a> Unpacker<'a> {

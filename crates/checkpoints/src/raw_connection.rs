@@ -1,8 +1,8 @@
-//! A plain connection to a single server, for a caller that waits in a way of its own: on its own thread, or in a
-//! foreign event loop.
+//! A plain connection to a single server, for a caller that does its own waiting: on its own thread, or in a foreign
+//! event loop.
 //!
-//! It handles the ordinary case only. Anything else is a [`Failure`], and the caller uses [`crate::Connection`], which
-//! connects again, repeats, or says what is wrong: everything may be sent twice.
+//! It handles the ordinary case only. Anything else is a [`Failure`], and the caller uses [`crate::RetryingClient`],
+//! which reconnects, repeats the call, or reports the error: every call may be sent twice.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -19,23 +19,23 @@ use crate::adaptive_wait::AdaptiveWait;
 use crate::client::CONNECT_TIMEOUT;
 use crate::resp::{Answer, Inbox};
 
-/// A polling thread yields its processor first, and again after this many polls: the server may be waiting for it.
+/// A polling thread yields its processor first, and again after this many polls: the server may need the processor.
 const POLLS_A_TURN: u32 = 16;
 
-/// Why there is no answer here.
+/// Why this connection has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Such connections are not for this address: it is a cluster, has sentinels, or wants TLS.
+    /// The address does not allow such a connection: it is a cluster, has sentinels, or requires TLS.
     NotPlain,
-    /// The connection is gone, or not to be used any more.
+    /// The connection is lost, or must not be used any more.
     Lost,
     /// The server refused the call; the connection is still good.
     Refused,
-    /// The answer did not come in time.
+    /// The answer did not arrive in time.
     Late,
 }
 
-/// An answer that [`crate::Put`] and the like can read.
+/// An answer that [`crate::Put`] and the other requests can decode.
 #[derive(Debug)]
 pub struct Reply(pub(crate) Value);
 
@@ -43,7 +43,7 @@ pub struct RawConnection {
     socket: Arc<Socket>,
     inbox: Inbox,
     adaptive_wait: Box<AdaptiveWait>,
-    /// The timeout that the socket has; setting it is a system call.
+    /// The current timeout of the socket, kept because setting it is a system call.
     read_timeout: Option<Duration>,
 }
 
@@ -53,7 +53,7 @@ impl std::fmt::Debug for RawConnection {
     }
 }
 
-/// Closes a connection that another task watches.
+/// Closes a connection that another task uses.
 #[derive(Debug)]
 pub struct Closer(Weak<Socket>);
 
@@ -69,7 +69,7 @@ impl Closer {
             Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
         });
-        // One that is closed already is what was wanted.
+        // An error means that it is already closed.
         let _ = closed;
     }
 
@@ -93,7 +93,7 @@ impl Socket {
         }
     }
 
-    /// Whether a call waits, from now on.
+    /// Switches the socket between blocking and non-blocking.
     fn set_waiting(&self, waits: bool) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_nonblocking(!waits),
@@ -101,7 +101,7 @@ impl Socket {
         }
     }
 
-    /// A call that waits does so for that long.
+    /// Sets the read and write timeouts of a blocking socket.
     fn set_patience(&self, timeout: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => {
@@ -117,7 +117,7 @@ impl Socket {
 }
 
 impl RawConnection {
-    /// Whether this address may be reached by such a connection.
+    /// Whether this kind of connection can be used for the address.
     pub fn is_for(address: &Address) -> bool {
         plain(address).is_some()
     }
@@ -138,12 +138,12 @@ impl RawConnection {
         Closer(Arc::downgrade(&self.socket))
     }
 
-    /// For a caller that watches the socket itself.
+    /// The waiting strategy, for a caller that watches the socket itself.
     pub fn adaptive_wait(&mut self) -> &mut AdaptiveWait {
         &mut self.adaptive_wait
     }
 
-    /// Sends as much as there is room for, without waiting; how much that is.
+    /// Sends as many bytes as fit without blocking; returns how many.
     pub fn send(&self, bytes: &[u8]) -> Result<usize, Failure> {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -158,7 +158,7 @@ impl RawConnection {
         Ok(sent)
     }
 
-    /// The next answer, if it is there already. [`Failure::Refused`] is one, too.
+    /// The next answer, if it has arrived. [`Failure::Refused`] is an answer as well.
     pub fn receive(&mut self) -> Result<Option<Reply>, Failure> {
         if let Some(answer) = self.answer()? {
             return Ok(Some(answer));
@@ -172,7 +172,8 @@ impl RawConnection {
 
     /// Sends a request and waits for its answer, on this thread.
     pub fn exchange(&mut self, request: &[u8], timeout: Duration) -> Result<Reply, Failure> {
-        // Before it is sent: a server on the same processor may do all of its work while this thread is still sending.
+        // Called before sending: a server on the same processor may do all of its work while this thread is still
+        // sending.
         let is_awake = self.adaptive_wait.begin();
         let sent = self.send(request)?;
         let awake = match is_awake && sent == request.len() {
@@ -245,7 +246,8 @@ impl RawConnection {
         match self.inbox.next() {
             Ok(None) => Ok(None),
             Ok(Some(Answer::Value(value))) => Ok(Some(Reply(value))),
-            // About a script or a thread. All else may be about the server: that it is a replica now, or has no memory.
+            // These errors concern a script or a thread. Any other may concern the server: it became a replica, or
+            // has no memory.
             Ok(Some(Answer::Refused(said)))
                 if said.starts_with("NOSCRIPT") || said.starts_with("SWFORMAT") =>
             {
@@ -321,7 +323,8 @@ where
             {
                 return Err(Failure::NotPlain);
             }
-            // A user who may not ask is taken to be on a single server, as in `switchyard-redis`.
+            // A user without permission for this command is assumed to be on a single server, as in
+            // `switchyard-redis`.
             _ => {}
         }
     }

@@ -1,14 +1,14 @@
-//! How a checkpoint is stored: a value of the hash `data`.
+//! The stored form of a checkpoint: a value of the hash `data`.
 //!
-//! Seven MessagePack values, one after the other. The first two are written by `put.lua`, the next four are read by the
-//! scripts, the last is not looked into by any of them:
+//! Seven MessagePack values in sequence. `put.lua` writes the first two, the scripts read the next four, and no
+//! script reads the last:
 //!
-//! 1. `seq`: its place in the order of the thread
+//! 1. `seq`: the position of the checkpoint in its thread
 //! 2. `at`: when it was stored, in milliseconds, by the server's clock
-//! 3. `parent`: the escaped id of the checkpoint before, or empty
+//! 3. `parent`: the escaped id of the previous checkpoint, or empty
 //! 4. `run`: the run that made it, or empty
 //! 5. `delta`: escaped names of channels whose value is spread over earlier checkpoints
-//! 6. `refs`: `channel/version` of every value that it has
+//! 6. `refs`: `channel/version` of every value of the checkpoint
 //! 7. `body`: an array of two: the checkpoint without its values, and the metadata, each as `format:bytes`
 
 use crate::keys;
@@ -90,13 +90,13 @@ impl Record {
         Some(Self { seq, at_ms, parent, run, channels, checkpoint, metadata })
     }
 
-    /// Only what orders it.
+    /// Decodes only the seq.
     pub(crate) fn seq(packed: &[u8]) -> Option<u64> {
         u64::try_from(Unpacker::new(packed).integer()?).ok()
     }
 }
 
-/// Empty stands for none.
+/// Reads a text; an empty one is `None`.
 fn some_text(read: impl Fn(&str) -> Option<String>, text: &str) -> Option<Option<String>> {
     if text.is_empty() { Some(None) } else { Some(Some(read(text)?)) }
 }

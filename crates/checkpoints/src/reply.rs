@@ -1,4 +1,4 @@
-//! Answers of the scripts, read. `None` is an answer of another shape.
+//! Decodes the answers of the scripts. `None` is an answer of another shape.
 
 use redis::Value;
 

@@ -1,13 +1,13 @@
-//! Answers of a server as they come in, in RESP 2. Nothing is copied before an answer is whole.
+//! A decoder for the answers of a server in RESP 2. Nothing is copied before an answer is complete.
 
 use std::io;
 
 use redis::Value;
 
 const ROOM_MIN: usize = 64 * 1024;
-/// A buffer that grew for one large answer is not kept beyond this.
+/// A buffer that grew beyond this for one large answer is not kept.
 const ROOM_KEPT_MAX: usize = 1024 * 1024;
-/// Deeper than any script answers.
+/// Deeper than the answer of any script.
 const DEPTH_MAX: usize = 16;
 
 pub(crate) enum Answer {
@@ -16,28 +16,28 @@ pub(crate) enum Answer {
     Refused(String),
 }
 
-/// Bytes that have come in and were not read yet.
+/// Received bytes that were not decoded yet.
 #[derive(Default)]
 pub(crate) struct Inbox {
     room: Vec<u8>,
     read: usize,
     filled: usize,
-    /// Before there are this many, it is of no use to look again.
+    /// Number of bytes needed before the next attempt to decode.
     needed: usize,
 }
 
-/// Not an answer of Redis.
+/// The bytes are not a valid answer of Redis.
 #[derive(Debug)]
 pub(crate) struct Malformed;
 
 enum Stop {
-    /// How many bytes there are at least in the end.
+    /// The smallest number of bytes that the answer needs.
     Short(usize),
     Malformed,
 }
 
 impl Inbox {
-    /// Takes in what `read` puts into the room that it is given; how many bytes that were.
+    /// Lets `read` fill free space of the buffer; returns the number of bytes read.
     pub(crate) fn fill(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
         if self.filled == self.room.len() {
             self.room.copy_within(self.read.., 0);
@@ -52,7 +52,7 @@ impl Inbox {
         Ok(count)
     }
 
-    /// The next answer, if it is whole.
+    /// The next answer, if it is complete.
     pub(crate) fn next(&mut self) -> Result<Option<Answer>, Malformed> {
         let waiting = &self.room[self.read..self.filled];
         if waiting.is_empty() || waiting.len() < self.needed {
@@ -87,7 +87,7 @@ impl Inbox {
     }
 }
 
-/// The end of the value that begins here.
+/// The end of the value at this offset.
 fn end_of(bytes: &[u8], at: usize, depth: usize) -> Result<usize, Stop> {
     let Some(kind) = bytes.get(at) else { return Err(Stop::Short(at + 1)) };
     let Some((line, after)) = line_at(bytes, at + 1) else { return Err(Stop::Short(bytes.len() + 1)) };
@@ -109,7 +109,7 @@ fn end_of(bytes: &[u8], at: usize, depth: usize) -> Result<usize, Stop> {
     }
 }
 
-/// The value that begins here, and where it ends. Only called where it is whole.
+/// The value at this offset, and its end. Only called when the value is complete.
 fn value_at(bytes: &[u8], at: usize) -> Option<(Value, usize)> {
     let (line, after) = line_at(bytes, at + 1)?;
     Some(match bytes[at] {
@@ -133,7 +133,7 @@ fn value_at(bytes: &[u8], at: usize) -> Option<(Value, usize)> {
     })
 }
 
-/// The rest of a line, and where the next one begins.
+/// The rest of a line, and the offset of the next one.
 fn line_at(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let rest = bytes.get(at..)?;
     let end = rest.iter().position(|byte| *byte == b'\n')?;

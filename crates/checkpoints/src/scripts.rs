@@ -1,4 +1,4 @@
-//! The Lua scripts, each with the includes that it names.
+//! The Lua scripts, each with its includes.
 
 use std::sync::LazyLock;
 
@@ -38,14 +38,14 @@ scripts! {
     Writes RESTORE = "restore";
 }
 
-/// A call on a thread; arguments are added to it.
+/// A script call on a thread; the caller adds the arguments.
 pub(crate) fn call(script: &Script, keys: &ThreadKeys) -> Cmd {
     let mut call = Cmd::with_capacity(32, 4096);
     call.arg("EVALSHA").arg(script.hash()).arg(keys.all().len()).arg(keys.all());
     call
 }
 
-/// The same encoded, with room for this many bytes of arguments.
+/// Like `call`, but encoded, with room for this many bytes of arguments.
 pub(crate) fn encoded_call(script: &Script, space: &Keyspace, thread: &str, args: usize) -> EncodedCall {
     let mut call = EncodedCall::with_capacity(args + 1024);
     call.text("EVALSHA");

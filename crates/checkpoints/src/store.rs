@@ -10,10 +10,10 @@ use crate::error::Error;
 use crate::keys::Keyspace;
 use crate::reply;
 
-/// How long an answer may take, unless something else is said. Values may be large.
+/// Default time limit of an answer. Values may be large.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Cheap to clone. What can be done with it is in [`crate::ops`].
+/// A store of checkpoints, cheap to clone. Its operations are in [`crate::ops`].
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     pub(crate) client: RetryingClient,
@@ -25,7 +25,7 @@ impl Checkpoints {
         Self { client, space }
     }
 
-    /// Does not connect yet.
+    /// Opens a store without connecting.
     pub fn open(url: &str, namespace: &str) -> Result<Self, Error> {
         let client = RetryingClient::new(Address::parse(url)?, TIMEOUT_DEFAULT);
         Ok(Self::new(client, Keyspace::new(namespace)?))
@@ -35,7 +35,7 @@ impl Checkpoints {
         self.client.address()
     }
 
-    /// The error for an answer that does not come in time.
+    /// The error for an answer that did not arrive in time.
     pub fn late(&self) -> Error {
         let address = self.address().to_string();
         Error::Unavailable { address, reason: LATE.to_owned() }
@@ -45,13 +45,13 @@ impl Checkpoints {
         &self.space
     }
 
-    /// Whether Redis is there, and new enough.
+    /// Checks that Redis answers, and that its version is new enough.
     pub async fn check(&self) -> Result<(), Error> {
         let mut cmd = redis::cmd("INFO");
         cmd.arg("server");
         let (_, info) = match self.client.send_everywhere(&cmd).await {
             Ok(answers) => answers.into_iter().next().unwrap_or((None, Value::Nil)),
-            // A user who may not ask finds out with the first call.
+            // If the user may not call INFO, the first call shows whether the version is sufficient.
             Err(Error::Refused { reason, .. }) if reason.starts_with("NoPerm") => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -65,7 +65,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// The server's clock, in milliseconds. In a cluster, of one of the servers.
+    /// The server's clock in milliseconds; in a cluster, the clock of one of the servers.
     pub async fn now_ms(&self) -> Result<i64, Error> {
         let answers = self.client.send_everywhere(&redis::cmd("TIME")).await?;
         let time = answers.into_iter().next().and_then(|(_, time)| reply::list(time)).unwrap_or_default();
@@ -73,7 +73,7 @@ impl Checkpoints {
         Ok(numbers.first().unwrap_or(&0) * 1_000 + numbers.get(1).unwrap_or(&0) / 1_000)
     }
 
-    /// Sends a call about a thread, whose name belongs into an error.
+    /// Sends a call about a thread; an error names the thread.
     pub(crate) async fn send(&self, thread: &str, cmd: &Cmd) -> Result<Value, Error> {
         self.client.send(cmd).await.map_err(|error| name_thread(error, thread))
     }

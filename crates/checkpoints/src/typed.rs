@@ -1,10 +1,10 @@
-//! A value as LangGraph's serializer encoded it: the name of a format, and bytes in it.
+//! A value as LangGraph's serializer encoded it: the name of a format, and the bytes.
 
 use std::borrow::Cow;
 
 use crate::keys;
 
-/// Stored as `format:bytes`; the bytes are stored as they are.
+/// An encoded value. It is stored as `format:bytes`, with the bytes unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typed {
     pub format: Cow<'static, str>,
@@ -25,7 +25,7 @@ impl Typed {
         [format.as_bytes(), b":", bytes]
     }
 
-    /// Reuses the buffer that came from the server.
+    /// Decodes the stored form, reusing the buffer that came from the server.
     pub(crate) fn decode(mut stored: Vec<u8>) -> Option<Self> {
         let colon = stored.iter().position(|byte| *byte == b':')?;
         let format = match &stored[..colon] {

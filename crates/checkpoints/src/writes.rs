@@ -1,5 +1,5 @@
-//! How the writes of a task are stored: a value of the hash `writes`, an array of arrays of four:
-//! index, path of the task, channel, value as `format:bytes`. `put_writes.lua` merges two of them.
+//! The stored form of a task's writes: a value of the hash `writes`, an array of arrays of four: index, path of the
+//! task, channel, value as `format:bytes`. `put_writes.lua` merges two of them.
 
 use crate::pack::{Packer, Unpacker};
 use crate::typed::Typed;
@@ -14,8 +14,8 @@ pub struct Write {
     pub value: Typed,
 }
 
-/// The index of a write among the writes of its task. Channels with a meaning of their own have an index of their own,
-/// below 0, and a later write there replaces the one before; all others are written once.
+/// The index of a write among the writes of its task. Special channels have a fixed index below 0, and a later write
+/// there replaces the previous one; all others are written once.
 pub fn index_of(channel: &str, position: usize) -> i64 {
     match channel {
         "__error__" => -1,
@@ -26,7 +26,7 @@ pub fn index_of(channel: &str, position: usize) -> i64 {
     }
 }
 
-/// `values` are a task's writes in order: channel and stored value. Of two for one special channel, the last holds.
+/// Packs a task's writes in order: channel and stored value. The last of several writes to a special channel wins.
 pub(crate) fn pack(path: &str, values: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut kept: Vec<(i64, &String, &Vec<u8>)> = Vec::with_capacity(values.len());
     for (position, (channel, value)) in values.iter().enumerate() {
@@ -67,7 +67,7 @@ pub(crate) fn unpack(task: &str, packed: &[u8]) -> Option<Vec<Write>> {
         .collect()
 }
 
-/// The order in which the graph applies them: LangGraph's `writes_sort_key`.
+/// Sorts writes into the order in which the graph applies them: LangGraph's `writes_sort_key`.
 pub(crate) fn sort(writes: &mut [Write]) {
     writes.sort_by(|a, b| (&a.path, &a.task, a.index).cmp(&(&b.path, &b.task, b.index)));
 }

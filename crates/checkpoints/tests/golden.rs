@@ -1,4 +1,4 @@
-//! Every form in which threads were ever stored can still be read, and today's is the newest of them.
+//! Every format in which threads were ever stored can still be read, and the current one is the newest.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ async fn connect(redis: &Redis) -> (Checkpoints, MultiplexedConnection) {
     (store, client.get_multiplexed_async_connection().await.unwrap())
 }
 
-/// Something of everything.
+/// Stores a thread that uses every feature.
 async fn fill(store: &Checkpoints) {
     let mut first = Put::new("user:1", "", "c1");
     first.checkpoint("msgpack", b"\x81\xa1v\x04");
@@ -70,7 +70,7 @@ fn bytes(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// What is stored, with the time of storing set to 0.
+/// The stored keys and values, with the time of storing set to 0.
 async fn stored(connection: &mut MultiplexedConnection) -> Value {
     let mut found = serde_json::Map::new();
     for key in keys::Keyspace::new("golden").unwrap().thread("user:1").all() {
@@ -185,7 +185,7 @@ async fn every_file_can_be_read() {
         let (store, mut connection) = connect(&redis).await;
         restore(&mut connection, &serde_json::from_str(golden).unwrap()).await;
         check(&store).await;
-        // And written to.
+        // The thread can also be written to.
         let mut put = Put::new("user:1", "", "c3");
         put.checkpoint("msgpack", b"\x80");
         put.metadata("msgpack", b"\x80");

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line: commands and global flags.
 
 use clap::{Parser, Subcommand};
 

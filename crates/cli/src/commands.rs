@@ -68,7 +68,7 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
     }
 }
 
-/// Says where a run stands after a command that did not carry it on, and how to.
+/// Prints the status of a run after a command that does not execute it, and the command that does.
 fn tell_status(at: RunAt, json: bool, place: &dyn Target) -> Result<(), Failure> {
     let RunAt { run_id: run, status } = at;
     if json {
@@ -83,7 +83,7 @@ fn tell_status(at: RunAt, json: bool, place: &dyn Target) -> Result<(), Failure>
     Ok(())
 }
 
-/// In a folder without a working process nothing moves.
+/// Hints how to resume a run if no process executes it: in a data folder without a worker, runs stand still.
 fn tell_carry_on(run: RunId, place: &dyn Target) {
     if !place.is_worked_at() {
         let resume = place.command(&format!("run --resume {run}"));

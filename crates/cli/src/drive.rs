@@ -1,5 +1,5 @@
-//! A run followed to its end: progress, Ctrl-C, approvals. In a folder, this process does the work as well; in a
-//! server, that does, and goes on when this process leaves. Shared by `run`, `retry`, `fork`, `watch`.
+//! Follows a run to its end: progress, Ctrl-C, approvals. In a folder, this process also executes the run; otherwise
+//! the server does, and continues when this process exits. Shared by `run`, `retry`, `fork`, `watch`.
 
 mod all;
 pub(crate) mod ending;
@@ -26,27 +26,27 @@ use prompter::{Prompter, Wake};
 pub(crate) use all::all_to_end;
 pub(crate) use signals::Signals;
 
-/// How long tasks that are running may go on after Ctrl-C, or after the run that was asked for has ended.
+/// How long running tasks may continue after Ctrl-C, or after the requested run has ended.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How a run is driven, and shown.
+/// Options for following a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How<'a> {
     pub(crate) settings: &'a Settings,
-    /// One document instead of the output.
+    /// Print one JSON document instead of the output.
     pub(crate) json: bool,
 }
 
 impl How<'_> {
-    /// The command that carries on `what`: a run, or all.
+    /// The command that resumes `what`: a run, or `all`.
     fn resume(&self, target: &dyn Target, what: impl std::fmt::Display) -> String {
-        // A run that needed it needs it again.
+        // A run that needed `--allow-commands` needs it again.
         let allow = self.settings.allow_commands && !target.is_worked_at();
         target.command(&format!("run --resume {what}{}", if allow { " --allow-commands" } else { "" }))
     }
 }
 
-/// How it went.
+/// How following a run ended.
 enum End {
     Ended(Box<RunView>),
     Stopped(Exit),
@@ -54,16 +54,16 @@ enum End {
     Trouble(String),
 }
 
-/// From where a run is followed.
+/// The point from which a run is followed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Since {
-    /// From where it stands.
+    /// From its current state.
     Now,
-    /// From right after one of its events. A server may be far beyond that by now.
+    /// From right after one of its events. The run may have advanced since.
     Event(u64),
 }
 
-/// Works, or lets the server work, until `run` has ended, and shows its end.
+/// Follows `run` until it has ended, and shows its end. In a folder, this process executes it.
 pub(crate) async fn to_end(
     target: &mut dyn Target,
     run: RunId,
@@ -101,7 +101,7 @@ async fn follow(
     }
     let mut progress = Progress::begin(how.settings, &view);
     progress.tell(&format!("{run} of {}", view.workflow));
-    // A run with a key is accepted as queued, and let in at once if there is room.
+    // A run with a concurrency key is accepted as queued, and admitted at once if the limit allows.
     if view.status == RunStatus::Queued && target.run(run, None).await?.status == RunStatus::Queued {
         match view.start_at {
             Some(at) => progress.tell(&format!("starts at {at}")),
@@ -147,12 +147,12 @@ async fn troubled(trouble: Option<&mut watch::Receiver<Option<String>>>) -> Stri
     }
 }
 
-/// What keeps the store from answering, once something does.
+/// Waits until the store fails, and returns the reason.
 pub(crate) async fn said(trouble: &mut watch::Receiver<Option<String>>) -> String {
     let found = trouble.wait_for(Option::is_some).await.map(|why| (*why).clone());
     match found {
         Ok(Some(why)) => why,
-        // The worker is gone, which only happens when we stop it.
+        // The worker is gone, which only happens when this process stops it.
         _ => std::future::pending().await,
     }
 }
@@ -163,7 +163,7 @@ fn interrupted(exit: Exit, resume: &str) -> Failure {
     Failure::silent(exit)
 }
 
-/// Stops watching; the server carries on.
+/// Reports that this process stops watching while the server continues the run.
 fn left(target: &dyn Target, run: RunId, exit: Exit) -> Failure {
     output::tell("left: the run goes on in the server");
     output::hint(&target.command(&format!("runs watch {run}")));
@@ -179,7 +179,7 @@ fn nothing_is_lost(resume: &str) -> String {
     format!("nothing accepted is lost; when the folder can be written again: {resume}")
 }
 
-/// Stops in order, or at once if asked again.
+/// Shuts down in order, or exits at once on a second signal.
 async fn close(target: &mut dyn Target, mut signals: Signals) {
     tokio::select! {
         () = target.leave(GRACE) => {}
@@ -187,14 +187,14 @@ async fn close(target: &mut dyn Target, mut signals: Signals) {
     }
 }
 
-/// Says which runs from before could not be taken up.
+/// Warns about unfinished runs that could not be recovered.
 pub(crate) fn tell_damaged(recovered: &Recovered) {
     for (run, error) in &recovered.damaged {
         output::tell(&format!("warning: {run} could not be taken up and is left as it is: {error}"));
     }
 }
 
-/// Says that `others` further unfinished runs go on as well.
+/// Reports that `others` further unfinished runs were resumed as well.
 pub(crate) fn tell_others(others: usize) {
     match others {
         0 => {}
@@ -203,7 +203,7 @@ pub(crate) fn tell_others(others: usize) {
     }
 }
 
-/// Leaves a run to a later process, or to the server.
+/// Prints an accepted run and leaves its execution to a later process, or to the server.
 pub(crate) async fn detach(target: &mut dyn Target, run: RunId, how: How<'_>) -> Result<(), Failure> {
     if how.json {
         ending::document(target.run(run, None).await?)?;

@@ -1,4 +1,4 @@
-//! How a command fails: an exit code, a sentence, a hint.
+//! The failure of a command: an exit code, a message, hints.
 
 mod report;
 
@@ -16,11 +16,11 @@ use crate::output;
 
 const UNKNOWN_RUN: &str = "`switchyard runs list` shows the runs";
 
-/// Documented in `switchyard --help`.
+/// The exit codes, documented in `switchyard --help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Success = 0,
-    /// A run did not succeed, or its state does not allow what was asked.
+    /// A run did not succeed, or its state does not allow the requested operation.
     Refused = 1,
     Usage = 2,
     Store = 3,
@@ -36,13 +36,13 @@ pub(crate) struct Failure {
 
 #[derive(Debug)]
 enum Report {
-    /// Everything was said already.
+    /// The command has printed everything already.
     None,
     Sentence {
         message: String,
         hints: Vec<String>,
     },
-    /// What is wrong with a text, and the text itself if it was read from `diagnostics.file`.
+    /// The problems of a text, and the text itself if it was read from `diagnostics.file`.
     Problems {
         diagnostics: Box<Diagnostics>,
         what: String,
@@ -67,7 +67,7 @@ impl Failure {
         Self::new(Exit::Store, message)
     }
 
-    /// A change that may have been made.
+    /// The failure of a change whose outcome is unknown.
     fn outcome_unknown(operation: &OperationId, why: impl std::fmt::Display) -> Self {
         Self::store(format!("it is not known whether it was done: {why}")).hint(format!(
             "repeat the command with --operation-id {operation}: it is done once, however often you do"
@@ -81,7 +81,7 @@ impl Failure {
         }
     }
 
-    /// Whether it is the data folder that failed.
+    /// Whether the store or the server failed.
     pub(crate) fn is_store(&self) -> bool {
         self.exit == Exit::Store
     }
@@ -90,13 +90,13 @@ impl Failure {
         Self { exit, report: Report::None }
     }
 
-    /// A text that is not valid. `what` names it in a sentence.
+    /// The failure for an invalid text. `what` names it in messages.
     pub(crate) fn invalid(what: impl ToString, diagnostics: Diagnostics, text: Option<String>) -> Self {
         let report = Report::Problems { diagnostics: Box::new(diagnostics), what: what.to_string(), text };
         Self { exit: Exit::Usage, report }
     }
 
-    /// Says what it is that is not valid, where that is what is wrong.
+    /// Names the invalid text; changes no other kind of failure.
     pub(crate) fn about(mut self, name: impl ToString) -> Self {
         if let Report::Problems { what, .. } = &mut self.report {
             *what = name.to_string();
@@ -104,7 +104,7 @@ impl Failure {
         self
     }
 
-    /// The sentence, if it is a state that does not allow what was asked.
+    /// The message, if a state does not allow the requested operation.
     pub(crate) fn refusal(&self) -> Option<&str> {
         match &self.report {
             Report::Sentence { message, .. } if self.exit == Exit::Refused => Some(message),
@@ -119,7 +119,7 @@ impl Failure {
         self
     }
 
-    /// What is wrong, as data: each with the file that it is in.
+    /// The problems as data, each with its file.
     pub(crate) fn problems(&self) -> Vec<(Option<String>, Diagnostic)> {
         match &self.report {
             Report::None => Vec::new(),
@@ -136,7 +136,7 @@ impl Failure {
         }
     }
 
-    /// Says it, and gives the exit code.
+    /// Prints the failure, and returns the exit code.
     pub(crate) fn tell(&self) -> ExitCode {
         match &self.report {
             Report::None => {}
@@ -190,7 +190,7 @@ impl From<switchyard_client::Error> for Failure {
 }
 
 impl From<Problem> for Failure {
-    /// The same exit codes and words as where it happens in this process.
+    /// Gives the same exit codes and messages as an error in this process.
     fn from(problem: Problem) -> Self {
         let place = |place: ProblemPlace| Diagnostic {
             message: place.message,
@@ -212,7 +212,7 @@ impl From<Problem> for Failure {
             ("no_key" | "wrong_key", _) => failure
                 .hint("give the key in SWITCHYARD_API_KEY, or as `api_key` in the settings file")
                 .hint("--server none works in the data folder, even if a server answers"),
-            // They speak of requests, not of commands.
+            // The server's hints are about requests, not about commands.
             ("unknown_workflow", _) | (_, None) => failure,
             (_, Some(hint)) => failure.hint(hint),
         }
@@ -245,7 +245,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Which of the ways out is right depends on whose Redis it is.
+/// The failure for a Redis that does not belong to the archive; the hints depend on the kind of mismatch.
 fn mismatched(mismatch: &Mismatch) -> Failure {
     const REBUILD: &str = "`switchyard redis rebuild`";
     let failure = Failure::store(mismatch);
@@ -279,14 +279,14 @@ impl From<switchyard_checkpoints::Error> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // `switchyard runs events … | head` has what it wanted.
+            // `switchyard runs events … | head` closes the pipe once it has enough lines.
             io::ErrorKind::BrokenPipe => Self::silent(Exit::Success),
             _ => Self::store(format!("cannot write the output: {error}")),
         }
     }
 }
 
-/// What cannot be written as JSON: nothing that is ours.
+/// Errors of serializing to JSON: no document of this program causes one.
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         Self::store(format!("cannot be written as JSON: {error}"))

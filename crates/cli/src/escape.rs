@@ -1,10 +1,10 @@
-//! Control characters made visible. A terminal obeys them: they move the cursor, rewrite what was
-//! shown, set the title, or turn the direction of the text.
+//! Makes control characters visible. A terminal executes them: they move the cursor, overwrite earlier output, set
+//! the title, or change the direction of the text.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// C0, DEL, C1, and the characters that change the direction of text.
+/// Whether a terminal executes the character: C0, DEL, C1, and characters that change the direction of text.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -14,17 +14,17 @@ fn is_layout(c: char) -> bool {
     matches!(c, '\n' | '\t')
 }
 
-/// Text on as many lines as it has: `\u{1b}` for what a terminal would obey.
+/// Escapes control characters, such as `\u{1b}`, and keeps line breaks.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_obeyed(c) && !is_layout(c), |c, out| out.extend(c.escape_default()))
 }
 
-/// Text that stays on one line.
+/// Escapes control characters including line breaks, so that the text stays on one line.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     replaced(text, is_obeyed, |c, out| out.extend(c.escape_default()))
 }
 
-/// The same JSON document. Control characters outside its strings can only be line breaks and indentation.
+/// Escapes control characters in the strings of a JSON document. Outside of strings there is only white space.
 pub(crate) fn json(document: &str) -> Cow<'_, str> {
     replaced(
         document,
@@ -36,7 +36,7 @@ pub(crate) fn json(document: &str) -> Cow<'_, str> {
     )
 }
 
-/// Text with as many bytes, so that places in it stay where they are.
+/// Replaces control characters by as many bytes, so that offsets stay valid.
 pub(crate) fn in_place(text: &str) -> String {
     let replace = |c: char, out: &mut String| match c.len_utf8() {
         3 => out.push('\u{fffd}'),
@@ -56,7 +56,7 @@ fn replaced(text: &str, is_bad: impl Fn(char) -> bool, replace: impl Fn(char, &m
     out.into()
 }
 
-/// Escapes what is written through it.
+/// A writer that escapes the text written through it.
 pub(crate) struct OneLine<W>(pub(crate) W);
 
 impl<W: Write> Write for OneLine<W> {

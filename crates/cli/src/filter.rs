@@ -1,4 +1,4 @@
-//! Flags that say which runs.
+//! Flags that select runs.
 
 use switchyard_core::Timestamp;
 use switchyard_store::{BadFilter, Clock, RunFilter, SystemClock};
@@ -63,7 +63,7 @@ pub(crate) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The filter, counted from now where it says how long ago.
+    /// The filter; relative times count back from now.
     pub(crate) fn read(&self) -> Result<RunFilter, Failure> {
         self.read_at(SystemClock.now()).map_err(|bad| Failure::usage(bad.to_string()))
     }

@@ -1,4 +1,4 @@
-//! Flags that are settings, from the table of settings.
+//! Flags generated from the table of settings.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use switchyard_settings::{Flag, Given, SETTINGS, Scope, Setting};
 
-/// Apart from a command's own flags.
+/// The help heading that separates these flags from a command's own.
 const HEADING: &str = "Global options";
 
-/// A default that is longer than this is not worth a line of every help.
+/// The longest default that the help shows.
 const SHOWN_CHARS_MAX: usize = 40;
 
 /// Flags that every command takes.
@@ -45,7 +45,7 @@ pub(crate) type ServeArgs = Flags<SERVING>;
 /// Flags of commands that execute tasks in this process.
 pub(crate) type WorkArgs = Flags<WORKING>;
 
-/// The flags of a scope. Their values go into the settings, before any command sees them.
+/// The flags of a scope. Their values go into the settings before a command starts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flags<const SCOPE: u8>;
 
@@ -93,7 +93,7 @@ fn help(setting: &Setting) -> String {
     }
 }
 
-/// What was typed, wherever on the line it stood.
+/// The settings that the user gave as flags, at any position of the command line.
 pub(crate) fn given(globals: &GlobalArgs, matches: &ArgMatches) -> Vec<Given> {
     let levels: Vec<&ArgMatches> =
         std::iter::successors(Some(matches), |level| level.subcommand().map(|(_, inner)| inner)).collect();
@@ -117,12 +117,12 @@ fn value(level: &ArgMatches, key: &str, flag: Flag) -> Option<String> {
     }
 }
 
-/// Few, and once in the life of the process.
+/// The flag with its dashes. Leaks the text: there are few flags, and each is read once in a process.
 fn spelled(flag: Flag) -> &'static str {
     format!("--{}", flag.long).leak()
 }
 
-/// `--log` comes before it, and so wins.
+/// The log filter for `-v`. `--log` comes earlier in the list, and so wins.
 fn verbosity(verbose: u8) -> Option<Given> {
     let (flag, value) = match verbose {
         0 => return None,

@@ -1,4 +1,4 @@
-//! What is read: workflow files, inputs, patch operations.
+//! Reads workflow files, inputs and patch operations.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,7 +9,7 @@ use switchyard_lang::Program;
 
 use crate::errors::Failure;
 
-/// The name of a text that came through a pipe.
+/// The file name of stdin in messages.
 const STDIN: &str = "<stdin>";
 
 /// The input of a run, given in one of three ways
@@ -30,7 +30,7 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// The input, null if none is given: what that means is up to the workflow.
+    /// The input; null if none is given, which the workflow interprets.
     pub(crate) fn read(&self) -> Result<Value, Failure> {
         if let Some(text) = &self.input {
             return json("--input", text);
@@ -61,10 +61,10 @@ fn fields(pairs: &[String]) -> Result<Value, Failure> {
     Ok(Value::Object(map))
 }
 
-/// JSON or YAML from a file.
+/// Reads JSON or YAML from a file.
 fn value(file: &str) -> Result<Value, Failure> {
     let bytes = bytes(file)?;
-    // JSON first: an input may be larger than what the workflow parser takes.
+    // JSON first: an input may be larger than the limit of the workflow parser.
     if let Ok(value) = serde_json::from_slice(&bytes) {
         return Ok(value);
     }
@@ -73,7 +73,7 @@ fn value(file: &str) -> Result<Value, Failure> {
         .map_err(|diagnostics| Failure::invalid(name, diagnostics, text(&bytes)))
 }
 
-/// The operations of a patch: a list, or a map with a list `ops`.
+/// Reads the operations of a patch: a list, or a map with a list `ops`.
 pub(crate) fn operations(file: &str) -> Result<Vec<PatchOp>, Failure> {
     let ops = match value(file)? {
         Value::Object(mut map) => map.remove("ops").unwrap_or(Value::Null),
@@ -111,7 +111,7 @@ fn bytes(file: &str) -> Result<Vec<u8>, Failure> {
     read.map_err(|error| Failure::usage(format!("cannot read {}: {}", shown(file), reason(&error))))
 }
 
-/// Without the number that the standard library appends.
+/// The text of an I/O error, without the number that the standard library appends.
 fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let plain = text.split(" (os error").next().unwrap_or(&text);
@@ -126,7 +126,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
-/// `KEY=VALUE`; what a label may be is checked where runs are accepted.
+/// Parses `KEY=VALUE`. The label itself is checked when the run is accepted.
 pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))

@@ -1,4 +1,4 @@
-//! What is logged, and where panics go.
+//! Sets up logging, and the logging of panics.
 
 use std::fmt::{self, Write};
 
@@ -29,7 +29,7 @@ fn fields() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
     debug_fn(write_field).delimited(" ")
 }
 
-/// `name=value`, on one line and without what a terminal would obey. The library escapes only some of that.
+/// Writes `name=value` on one line, with control characters escaped. The library escapes only some of them.
 fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let mut escaped = OneLine(writer);
     match field.name() {
@@ -38,8 +38,8 @@ fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -
     }
 }
 
-/// A handler that panics fails its node, with the panic's words in the node's error. Printing them as well would
-/// only tear the progress display apart.
+/// Logs panics of worker threads instead of printing them. A handler that panics fails its node, whose error has the
+/// panic's message; printing it as well would disrupt the progress display.
 fn log_panics_of_workers() {
     let ordinary = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,13 +1,13 @@
 //! The `switchyard` command.
 //!
-//! - [`cli`]: what can be typed; every command's own arguments are in its file under [`commands`]
-//! - [`drive`]: a run followed to its end, with progress and Ctrl-C
-//! - [`progress`], [`output`], [`errors`]: all that is shown; data goes to stdout, everything else to stderr
-//! - [`escape`]: control characters of users, made visible
-//! - [`serving`], [`stores`]: what `up`, `api` and `worker` stand on and do
-//! - [`target`]: where commands act, a server or a data folder; [`store`]: opening the folder
-//! - [`operation`]: repeating a change whose outcome is not known
-//! - [`flags`], [`settings`]: what is set; [`logging`], [`observe`]: who is told what happens
+//! - [`cli`]: the command line; every command's own arguments are in its file under [`commands`]
+//! - [`drive`]: follows a run to its end, with progress and Ctrl-C
+//! - [`progress`], [`output`], [`errors`]: all output; data goes to stdout, everything else to stderr
+//! - [`escape`]: makes control characters in users' text visible
+//! - [`serving`], [`stores`]: serve the API and open the stores, for `up`, `api` and `worker`
+//! - [`target`]: the server or data folder that commands act on; [`store`]: opens the folder
+//! - [`operation`]: repeats a change whose outcome is not known
+//! - [`flags`], [`settings`]: the settings; [`logging`], [`observe`]: logs, metrics and traces
 
 mod cli;
 mod commands;
@@ -38,11 +38,11 @@ use clap::{CommandFactory, FromArgMatches};
 
 use settings::Settings;
 
-/// Much of a step is many small things that live for a moment.
+/// A step makes many small, short-lived allocations.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Ends with help or with what is wrong with the arguments, which a script may have filled in.
+/// Exits with the help or the error of the arguments. The error is escaped, because it quotes the arguments.
 fn refuse(error: &clap::Error) -> ! {
     let text = error.render().to_string();
     if error.use_stderr() && escape::text(&text) != text {
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         drive::signals::survive_file_size_limit();
         commands::execute(cli.command, &settings).await
     });
-    // Not dropped in the ordinary way: that would wait for the thread that still reads from the terminal.
+    // Dropping the runtime would wait for the thread that still reads from the terminal.
     runtime.shutdown_background();
     match answer {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! Where metrics and spans go.
+//! Sets up metrics and the export of spans.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use switchyard_observe::Observe;
@@ -7,7 +7,7 @@ use switchyard_observe::trace::{Collector, Exporter, Spans};
 use crate::errors::Failure;
 use crate::settings::Settings;
 
-/// As the settings say. Called within the runtime: what exports runs beside the rest.
+/// Sets up [`Observe`] from the settings. Must be called within the runtime, because the exporter is a task.
 pub(crate) fn observe(settings: &Settings) -> Result<Observe, Failure> {
     let observe = Observe::default();
     let Some(endpoint) = &settings.otlp_endpoint else { return Ok(observe) };

@@ -1,4 +1,4 @@
-//! Repeating a change whose outcome is not known.
+//! Repeats a change whose outcome is not known.
 
 use switchyard_core::OperationId;
 
@@ -19,7 +19,7 @@ impl OperationArgs {
         self.operation_id.clone()
     }
 
-    /// Where the command acts; its change has the id that was given.
+    /// The target of the command; its next change has the given operation id.
     pub(crate) async fn find(&self, settings: &Settings) -> Result<Box<dyn Target>, Failure> {
         let mut place = target::find(settings).await?;
         if let Some(id) = self.id() {

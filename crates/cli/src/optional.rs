@@ -1,5 +1,5 @@
-//! Parts of the program that are cargo features, because they take long to build and few deployments need them. Without
-//! its feature, a setting is refused with the command that builds it in.
+//! Parts of the program that are cargo features, because they take long to build and few deployments need them. If a
+//! setting needs a feature that is not built in, the failure names the command that builds it in.
 
 use std::sync::Arc;
 

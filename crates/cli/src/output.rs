@@ -1,8 +1,8 @@
-//! The two ways out: data on stdout, everything else on stderr. Nothing else prints.
+//! All output: data on stdout, everything else on stderr. No other module prints.
 //!
-//! Names, errors, outputs and comments are written by users, and a terminal obeys what it is sent. Text for people is
-//! therefore escaped here (`escape`). JSON is exact where a program reads it. On a terminal the
-//! characters that JSON allows and terminals obey are written as `\u` escapes, which is the same document.
+//! Users write names, errors, outputs and comments, and a terminal executes control characters. This module therefore
+//! escapes text for people (`escape`). JSON is exact where a program reads it. On a terminal, control characters
+//! that JSON allows are written as `\u` escapes, which is the same document.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -12,7 +12,7 @@ use switchyard_core::Timestamp;
 
 use crate::escape;
 
-/// A line of data, as text for people.
+/// Prints a line of text for people to stdout.
 pub(crate) fn line(text: &str) -> io::Result<()> {
     write_line(&escape::text(text))
 }
@@ -24,7 +24,7 @@ fn write_line(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// A document for a person on a terminal, compact for a program.
+/// Prints a JSON document: indented on a terminal, compact for a program.
 pub(crate) fn json(document: &impl Serialize) -> io::Result<()> {
     if io::stdout().is_terminal() { json_pretty(document) } else { json_line(document) }
 }
@@ -37,12 +37,12 @@ pub(crate) fn json_pretty(document: &impl Serialize) -> io::Result<()> {
     json_text(&serde_json::to_string_pretty(document)?)
 }
 
-/// A document that is JSON already.
+/// Prints a document that is JSON text already.
 pub(crate) fn json_text(document: &str) -> io::Result<()> {
     if io::stdout().is_terminal() { write_line(&escape::json(document)) } else { write_line(document) }
 }
 
-/// Columns that people copy: they are never wrapped, however narrow the terminal is.
+/// Columns with ids that people copy: they are never wrapped, however narrow the terminal is.
 const IDS: [&str; 4] = ["RUN", "APPROVAL", "PATCH", "SCHEDULE"];
 
 fn terminal_width() -> Option<u16> {
@@ -50,7 +50,7 @@ fn terminal_width() -> Option<u16> {
     Some(size.ws_col).filter(|columns| *columns > 0)
 }
 
-/// A table as wide as the terminal, or as its content where there is none.
+/// Prints a table as wide as the terminal, or as its content if stdout is not a terminal.
 pub(crate) fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -> io::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -70,17 +70,17 @@ pub(crate) fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -
     line(&table.trim_fmt())
 }
 
-/// A line for the person who typed the command. That stderr is gone can be told to no one.
+/// Prints a line for the user to stderr. Errors are ignored: there is nowhere to report a closed stderr.
 pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", escape::text(text));
 }
 
-/// The same after a sign of ours, which may be coloured.
+/// Like [`tell`], after a sign that may be coloured and is not escaped.
 pub(crate) fn tell_signed(sign: &str, text: &str) {
     let _ = writeln!(io::stderr().lock(), "{sign} {}", escape::text(text));
 }
 
-/// Text with colours in it. What in it is not ours, its caller has escaped.
+/// Prints text with colours to stderr. The caller has escaped the users' text in it.
 pub(crate) fn tell_drawn(drawn: &str) {
     let _ = writeln!(io::stderr().lock(), "{drawn}");
 }
@@ -89,14 +89,14 @@ pub(crate) fn hint(text: &str) {
     tell(&format!("hint: {text}"));
 }
 
-/// A question: the cursor stays behind it.
+/// Prints a question to stderr, without a line break.
 pub(crate) fn ask(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "{} ", escape::text(text));
     let _ = stderr.flush();
 }
 
-/// A moment as a table shows it: to the second, in UTC.
+/// A time as tables show it: to the second, in UTC.
 pub(crate) fn moment(at: Timestamp) -> String {
     let text = at.to_string();
     match text.split_once('.') {
@@ -110,12 +110,12 @@ pub(crate) fn colors() -> bool {
     io::stderr().is_terminal() && !switchyard_settings::no_color()
 }
 
-/// What may be missing.
+/// The text, or `-` if there is none.
 pub(crate) fn or_dash(text: Option<impl ToString>) -> String {
     text.map_or_else(|| "-".to_owned(), |text| text.to_string())
 }
 
-/// How long something took, rounded for people.
+/// A duration, rounded for people.
 pub(crate) fn took(length: std::time::Duration) -> String {
     match length.as_millis() {
         millis @ 0..1_000 => format!("{millis} ms"),
@@ -130,7 +130,7 @@ pub(crate) fn took(length: std::time::Duration) -> String {
     }
 }
 
-/// `env=prod team=search`
+/// Labels as text: `env=prod team=search`.
 pub(crate) fn labels(labels: &switchyard_core::Labels) -> String {
     let pairs: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     pairs.join(" ")

@@ -1,4 +1,4 @@
-//! A run as it moves: a bar and a line for every node that ends on a terminal, plain lines otherwise.
+//! Progress of a run: on a terminal a bar and a line for every node that ends, plain lines otherwise.
 
 pub(crate) mod lines;
 
@@ -16,18 +16,18 @@ use crate::output;
 use crate::settings::Settings;
 use lines::Mark;
 
-/// Beyond this many nodes, a terminal is told about failures only: the bar says the rest.
+/// Beyond this many nodes, successes get no line on a terminal: the bar counts them.
 const LINES_OF_NODES_MAX: usize = 200;
 
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     colors: bool,
-    /// The attempt that a node is at, and when that began.
+    /// The current attempt of each node, and when it began.
     begun: HashMap<Arc<str>, (u64, Timestamp)>,
     running: Vec<Arc<str>>,
     done: HashSet<Arc<str>>,
-    /// Nodes that are known to wait for runs of their own.
+    /// Nodes whose waiting for child runs was shown already.
     waited: HashSet<Arc<str>>,
     steps: HashSet<Arc<str>>,
 }
@@ -47,11 +47,11 @@ impl Progress {
         progress
     }
 
-    /// Takes the state of a run as it is, saying nothing about how it came there.
+    /// Takes over the state of a run, without printing the events that led to it.
     pub(crate) fn sync(&mut self, run: &RunView) {
         (self.steps, self.done, self.running) = Default::default();
         for (id, node) in &run.nodes.0 {
-            // What is ready again was handed back: it starts anew.
+            // A ready node with a start time was handed back: it starts anew.
             if let Some(at) = node.started_at.filter(|_| node.status != NodeState::Ready) {
                 self.begun.insert(id.clone(), (u64::from(node.attempts), at));
             }
@@ -65,7 +65,7 @@ impl Progress {
         self.draw();
     }
 
-    /// Shows what happened.
+    /// Shows an event.
     pub(crate) fn note(&mut self, event: &Event) {
         self.count(event);
         let begun = event.node().and_then(|node| self.begun.get(node)).map(|(_, at)| *at);
@@ -75,7 +75,7 @@ impl Progress {
         self.draw();
     }
 
-    /// A loop waits for one run after the other: said once is enough.
+    /// Whether the event repeats that a node waits for child runs: a loop waits for one run after the other.
     fn repeats(&mut self, event: &Event) -> bool {
         match event.node().filter(|_| &*event.kind == "node_waiting") {
             Some(node) if !event.field("on")["children"].is_null() => !self.waited.insert(node.into()),
@@ -88,11 +88,11 @@ impl Progress {
         match &*event.kind {
             "node_started" => {
                 let attempt = event.number("attempt").unwrap_or(1);
-                // An attempt that goes on after a wait has begun where it began.
+                // An attempt that continues after a wait keeps its start time.
                 if self.begun.get(node).is_none_or(|(known, _)| *known != attempt) {
                     self.begun.insert(node.into(), (attempt, event.at));
                 }
-                // The hidden last step has no line of its own either.
+                // The hidden last step is not shown as running.
                 if node != "/output" {
                     self.running.push(node.into());
                 }
@@ -115,7 +115,7 @@ impl Progress {
     fn say(&self, mark: Mark, text: &str) {
         match &self.bar {
             None => output::tell(text),
-            // What has started stands beside the bar.
+            // The bar lists the running nodes.
             Some(_) if mark == Mark::Start => {}
             Some(_) if mark == Mark::Good && self.steps.len() > LINES_OF_NODES_MAX => {}
             Some(bar) => bar.suspend(|| output::tell_signed(mark.sign(self.colors), text)),
@@ -131,7 +131,7 @@ impl Progress {
         bar.set_message(format!("{}{more}", escape::one_line(&shown.join(", "))));
     }
 
-    /// Something that is not an event.
+    /// Prints a line that is not about an event.
     pub(crate) fn tell(&self, text: &str) {
         match &self.bar {
             None => output::tell(text),
@@ -143,7 +143,7 @@ impl Progress {
         self.tell(&format!("hint: {text}"));
     }
 
-    /// Leaves the terminal to a question.
+    /// Hides the bar while a question is open.
     pub(crate) fn hide(&self) {
         if let Some(bar) = &self.bar {
             bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -165,7 +165,7 @@ impl Drop for Progress {
     }
 }
 
-/// Whether the author wrote it: hidden nodes have a slash in their names.
+/// Whether the author of the workflow wrote the node: hidden nodes have a slash in their names.
 fn is_step(node: &str) -> bool {
     !node.contains('/')
 }

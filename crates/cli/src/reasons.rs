@@ -1,4 +1,4 @@
-//! What a run waits for, in words, and the commands that end the waiting.
+//! Describes why a run waits, with the commands that end the waiting.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use crate::progress::Progress;
 use crate::target::Target;
 
-/// How often a run that is followed is asked whether a worker serves its next task.
+/// How often a followed run is checked for a worker that serves its next task.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// How long it may take: meanwhile events of the run are not shown.
+/// How long the check may take: meanwhile events of the run are not shown.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// One reason as a line.
+/// The line that shows one reason.
 pub(crate) fn waiting(reason: &WaitReason) -> String {
     format!("waiting: {reason}")
 }
 
-/// The commands that give a run what it waits for.
+/// The commands that end the waits of a run.
 pub(crate) fn hints(run: RunId, waits: &[WaitReason], target: &dyn Target) -> Vec<String> {
     waits.iter().filter_map(|reason| hint(run, reason, target)).collect()
 }
@@ -41,12 +41,12 @@ fn hint(run: RunId, reason: &WaitReason, target: &dyn Target) -> Option<String> 
     }
 }
 
-/// Looks, while a run is followed, whether a worker serves its next task, and says so once if none does.
+/// Checks, while a run is followed, whether a worker serves its next task, and reports once if none does.
 #[derive(Debug)]
 pub(crate) struct UnservedWatch {
     run: RunId,
     told: HashSet<String>,
-    /// Whether something has happened since the last look: then it does not stand still.
+    /// Whether the run had an event since the last check; if so, it is not stuck.
     moved: bool,
     ticks: Interval,
 }
@@ -58,17 +58,17 @@ impl UnservedWatch {
         Self { run, told: HashSet::new(), moved: false, ticks }
     }
 
-    /// Something happened in the run.
+    /// Notes that the run had an event.
     pub(crate) fn note(&mut self) {
         self.moved = true;
     }
 
-    /// Returns when it is time to look.
+    /// Returns when the next check is due.
     pub(crate) async fn tick(&mut self) {
         self.ticks.tick().await;
     }
 
-    /// A server that does not answer in time is asked again later.
+    /// Checks why the run waits. If the server does not answer in time, the next check asks again.
     pub(crate) async fn look(&mut self, target: &dyn Target, progress: &Progress) {
         if std::mem::take(&mut self.moved) {
             return;

@@ -1,4 +1,4 @@
-//! Serving the API on an address until Ctrl-C or SIGTERM, for `up`, `api` and `dev`.
+//! Serves the API on an address until Ctrl-C or SIGTERM, for `up`, `api` and `dev`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ use crate::store;
 use crate::stores::{self, Role, Stores};
 use crate::waiting;
 
-/// Serves, and works if this process has a worker, until Ctrl-C or SIGTERM. Workflow files that are `watched` are
-/// registered whenever they change, and runs are shown.
+/// Serves the API, and executes tasks if this process has a worker, until Ctrl-C or SIGTERM. Registers the `watched`
+/// workflow files whenever they change, and shows runs.
 pub(crate) async fn serve_until_stopped(
     settings: &Settings,
     role: Role,
@@ -76,7 +76,7 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// A client that has a key, or needs none, can do everything.
+/// Refuses to serve without API keys beyond the loopback address: without keys, every client may do everything.
 async fn refuse_strangers(settings: &Settings, no_auth: bool) -> Result<(), Failure> {
     let listen = settings.listen;
     if listen.ip().is_loopback() {
@@ -99,7 +99,7 @@ async fn refuse_strangers(settings: &Settings, no_auth: bool) -> Result<(), Fail
         .hint("there is no TLS: let a proxy that has it stand before it"))
 }
 
-/// `how` says where to choose another.
+/// Binds the address. `how` names the flag or setting that chooses another one.
 pub(crate) async fn bind(listen: SocketAddr, how: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(listen).await.map_err(|error| {
         Failure::store(format!("cannot listen on {listen}: {error}"))
@@ -124,7 +124,7 @@ fn tell_where(address: SocketAddr, keys: bool, settings: &Settings) {
     output::tell("Ctrl-C stops it");
 }
 
-/// Where things are, without passwords.
+/// Describes the stores, without passwords.
 fn state(settings: &Settings) -> String {
     match (&settings.redis, stores::postgres(settings)) {
         (Some(_), Ok(Some(postgres))) => format!("Redis, and {postgres}"),
@@ -133,13 +133,13 @@ fn state(settings: &Settings) -> String {
     }
 }
 
-/// What commands have to be told to come here: nothing, where they come anyway.
+/// The `--server` flag that commands need to reach this server; empty if the settings already name it.
 fn flag(address: SocketAddr, settings: &Settings) -> String {
     let own = format!("http://{address}");
     if settings.server.as_str() == own { String::new() } else { format!(" --server {own}") }
 }
 
-/// Requests first: they may still need the store.
+/// Waits for open requests, which may still need the stores, and then shuts the stores down.
 async fn leave(stores: Stores, serving: tokio::task::JoinHandle<()>, grace: Duration) {
     if let Err(error) = serving.await {
         tracing::error!(%error, "the server ended badly");

@@ -1,5 +1,4 @@
-//! The settings of this process, as commands use them. What there is to set, and from where, is in
-//! `switchyard-settings`.
+//! The settings of this process, as commands use them. `switchyard-settings` defines and loads them.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -14,7 +13,7 @@ use crate::errors::Failure;
 use crate::flags::GlobalArgs;
 use crate::output;
 
-/// Loaded once, at start.
+/// The settings, loaded once at start.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings(Loaded);
 
@@ -27,7 +26,7 @@ impl Deref for Settings {
 }
 
 impl Settings {
-    /// From the file, the environment and what was typed; what is not understood in the environment is told.
+    /// Loads the settings from file, environment and flags, and prints a warning for each unknown variable.
     pub(crate) fn load(globals: &GlobalArgs, flags: Vec<Given>) -> Result<Self, Failure> {
         let file = globals.config.clone();
         let sources = Sources { file, environment: Environment::of_process(), flags };
@@ -39,12 +38,12 @@ impl Settings {
         Ok(Self(loaded))
     }
 
-    /// With where each value came from.
+    /// The settings with the source of each value.
     pub(crate) fn loaded(&self) -> &Loaded {
         &self.0
     }
 
-    /// What is kept of runs that have ended; none if all of it is.
+    /// Which ended runs are kept; all of them if `None`.
     pub(crate) fn retention(&self) -> Option<RetentionPolicy> {
         let policy = RetentionPolicy {
             keep_for: self.retention_keep_for,
@@ -54,11 +53,11 @@ impl Settings {
         (policy.keep_for.is_some() || policy.keep_runs.is_some()).then_some(policy)
     }
 
-    /// What nodes may do with this machine and its network.
+    /// The settings of nodes, such as the environment of commands and the allowed egress.
     pub(crate) fn nodes(&self) -> NodeSettings {
         let commands = Commands {
             env: self.command_env.as_ref().map_or_else(Vec::new, |names| names.0.clone()),
-            // This process starts no other programs.
+            // This process starts no other programs than those of `command` nodes.
             adopt_orphans: true,
             ..Commands::default()
         };
@@ -69,7 +68,7 @@ impl Settings {
         NodeSettings { allow_commands: self.allow_commands, commands, egress, secrets: self.secrets() }
     }
 
-    /// Where the secrets of nodes are. An empty prefix would make every variable one.
+    /// The secrets of nodes. There are none if the prefix is empty, which would make every variable a secret.
     fn secrets(&self) -> Secrets {
         let prefix = &self.secrets_env_prefix;
         let values = match prefix.is_empty() {
@@ -79,17 +78,17 @@ impl Settings {
         Secrets { dir: self.secrets_dir.clone(), values }
     }
 
-    /// Whether a bar can be drawn: nothing else may write to the terminal meanwhile.
+    /// Whether a progress bar can be drawn: log lines on the terminal would break it.
     pub(crate) fn draws(&self) -> bool {
         std::io::stderr().is_terminal() && self.0.is_default("log.filter")
     }
 
-    /// Whether a person is at the terminal.
+    /// Whether a user can answer questions: stdin and stderr are terminals.
     pub(crate) fn can_ask(&self) -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 
-    /// A command that works on the same data folder.
+    /// The command line that makes `words` act on the same data folder.
     pub(crate) fn command(&self, words: &str) -> String {
         if self.0.is_default("data") {
             return format!("switchyard {words}");
@@ -115,12 +114,12 @@ impl From<Refused> for Failure {
     }
 }
 
-/// Who types, for histories.
+/// The name of the user, recorded in histories.
 pub(crate) fn user() -> String {
     switchyard_settings::user().unwrap_or("cli".to_owned())
 }
 
-/// The same for the engine of a data folder.
+/// The user as the principal of changes in a data folder.
 pub(crate) fn principal() -> Principal {
     Principal::local(user())
 }

@@ -1,14 +1,14 @@
-//! The Envoy beside this process: it does not end by itself, and a pod ends when all of its processes have.
+//! Tells the Envoy sidecar to quit: it does not exit by itself, and a pod ends only when all of its containers have.
 
 use std::time::Duration;
 
 use crate::output;
 use crate::settings::Settings;
 
-/// It is on the same machine.
+/// The time-out of the request; short, because the sidecar is on the same machine.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The last action of a process. An error is logged and ignored: everything else is in order.
+/// Asks the sidecar to quit, as the last action of the process. An error is reported and otherwise ignored.
 pub(crate) async fn tell_to_quit(settings: &Settings) {
     let Some(url) = settings.envoy_quit_url.as_ref().map(|url| url.as_str()).filter(|url| *url != "none")
     else {

@@ -1,4 +1,4 @@
-//! Opening the data folder: alone, to change something, or beside another process, to look.
+//! Opens the data folder: exclusively to change something, or for reading beside another process.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::settings::Settings;
 
 const ELSEWHERE: &str = "say where the runs are with --data DIR or SWITCHYARD_DATA";
 
-/// Takes the folder for this process, and makes it if it is not there.
+/// Opens the folder exclusively, and creates it if it does not exist.
 pub(crate) async fn open(settings: &Settings) -> Result<Embedded, Failure> {
     Embedded::open(options(settings)?).await.map_err(|error| refused(error, settings))
 }
 
-/// A folder that is damaged is not worked in; what to do then is said with it.
+/// The failure to open a folder; for a damaged one, with hints how to repair it.
 pub(crate) fn refused(error: EngineError, settings: &Settings) -> Failure {
     match error {
         EngineError::Store(error @ StoreError::Corrupt(_)) => damaged(error, settings),
@@ -36,7 +36,7 @@ pub(crate) fn damaged(error: StoreError, settings: &Settings) -> Failure {
         ))
 }
 
-/// What is said while a folder is opened.
+/// Prints notices while a folder is opened.
 pub(crate) fn notice() -> Notice {
     Notice::new(output::tell)
 }
@@ -49,7 +49,7 @@ fn options(settings: &Settings) -> Result<Options, Failure> {
     options.retention = settings.retention();
     options.observe = observe::observe(settings)?;
     options.notice = notice();
-    // This program has the built-in functions alone; every other waits for a worker of a server.
+    // This program has only the built-in functions; all others wait for a worker of a server.
     options.leave_functions = true;
     Ok(options)
 }
@@ -64,7 +64,7 @@ pub(crate) fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// Takes a folder that must be there: what is asked about can only be in one that was used before.
+/// Opens an existing folder exclusively: the command asks about data that only an existing folder can have.
 pub(crate) async fn open_existing(settings: &Settings) -> Result<Embedded, Failure> {
     drop(peek(settings)?);
     open(settings).await
@@ -93,7 +93,7 @@ fn must_exist(settings: &Settings) -> Result<(), Failure> {
     Err(Failure::store(format!("there is no data folder {}", settings.data.display())).hint(ELSEWHERE))
 }
 
-/// Opens the folder for one thing that needs no worker.
+/// Opens the folder for one operation that needs no worker.
 pub(crate) async fn once<T>(
     settings: &Settings,
     act: impl AsyncFnOnce(&Engine) -> Result<T, EngineError>,

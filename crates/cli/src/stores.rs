@@ -1,4 +1,4 @@
-//! What a process that serves or works stands on: a data folder of its own, or Redis and an archive that it shares.
+//! The stores of a process that serves or works: its own data folder, or a shared Redis and archive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,17 +30,17 @@ pub(crate) enum Stores {
     Shared(Box<Distributed>),
 }
 
-/// What a process does besides its duties.
+/// Whether a process serves the API, executes tasks, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Everything that needs no handler of another program.
+    /// Serves the API and executes all tasks except functions of other programs.
     All,
     Serving,
     Working,
 }
 
 impl Stores {
-    /// Opens what is set: Redis if it is, else the data folder.
+    /// Opens the stores that the settings name: Redis if it is set, else the data folder.
     pub(crate) async fn open(settings: &Settings, role: Role) -> Result<Self, Failure> {
         match redis(settings)? {
             Some(redis) => Ok(Self::Shared(Box::new(open_shared(settings, redis, role).await?))),
@@ -79,7 +79,7 @@ impl Stores {
         }
     }
 
-    /// What clients may know it by.
+    /// The id of the data folder, by which clients recognize it.
     pub(crate) fn id(&self) -> Option<String> {
         match self {
             Self::Folder(store) => store.id(),
@@ -94,7 +94,7 @@ impl Stores {
         }
     }
 
-    /// Whether a store that does not answer is worth waiting for: one that others run comes back.
+    /// Whether to wait for a store that does not answer: a shared Redis or Postgres comes back.
     pub(crate) fn waits_for_its_store(&self) -> bool {
         matches!(self, Self::Shared(_))
     }
@@ -139,7 +139,7 @@ async fn open_shared(settings: &Settings, redis: RedisSettings, role: Role) -> R
     Distributed::open(options).await.map_err(|error| store::refused(error, settings))
 }
 
-/// Where large payloads are kept, if not with the history.
+/// The store of large payloads, if they are not kept with the history.
 fn cas(settings: &Settings) -> Result<Option<Arc<dyn Cas>>, Failure> {
     match settings.cas.as_deref() {
         None => Ok(None),
@@ -149,7 +149,7 @@ fn cas(settings: &Settings) -> Result<Option<Arc<dyn Cas>>, Failure> {
     }
 }
 
-/// None if only Redis is not set; a Postgres without it is a mistake.
+/// The Redis settings; `None` if Redis is not set. A Postgres without Redis is an error.
 fn redis(settings: &Settings) -> Result<Option<RedisSettings>, Failure> {
     match &settings.redis {
         Some(url) => {
@@ -183,10 +183,10 @@ fn plain_functions(settings: &Settings) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// How long a member of the group is given beyond the time that a task may take.
+/// The idle time that a consumer is allowed beyond the longest time of a task.
 const IDLE_BEYOND: Duration = Duration::from_secs(300);
 
-/// How the members of the group that reads tasks are looked after.
+/// The settings of the monitor of the consumer group.
 pub(crate) fn monitor_settings(settings: &Settings) -> MonitorSettings {
     let long = settings.message_lock.0;
     let cleanup = CleanupPolicy {
@@ -202,13 +202,13 @@ pub(crate) fn monitor_settings(settings: &Settings) -> MonitorSettings {
     }
 }
 
-/// Which workers have a pod, if that is to be asked.
+/// The pod list of Kubernetes, if a pod selector is set.
 pub(crate) async fn pods(settings: &Settings) -> Result<Option<Arc<dyn LivePods>>, Failure> {
     let Some(selector) = &settings.pod_selector else { return Ok(None) };
     optional::pods(selector, settings.pod_namespace.as_deref()).await.map(Some)
 }
 
-/// A look at the Redis that is set, for commands that need nothing else.
+/// Admin queries to the configured Redis; they need no archive.
 pub(crate) async fn admin(settings: &Settings) -> Result<RedisAdmin, Failure> {
     let Some(redis) = redis(settings)? else {
         return Err(Failure::usage("there is no Redis to look into")
@@ -218,13 +218,13 @@ pub(crate) async fn admin(settings: &Settings) -> Result<RedisAdmin, Failure> {
     Ok(admin.with_plain_functions(&redis.plain_functions))
 }
 
-/// Where history is, if not in the data folder.
+/// The Postgres that holds the history; `None` if the data folder does.
 pub(crate) fn postgres(settings: &Settings) -> Result<Option<Target>, Failure> {
     let url = settings.postgres.as_ref().map(|url| url.reveal().parse::<Target>());
     url.transpose().map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// The archive that is set, for commands that need nothing else.
+/// The configured archive, for commands that need no Redis.
 pub(crate) async fn archive(settings: &Settings) -> Result<Arc<dyn Archive>, Failure> {
     let at = match postgres(settings)? {
         Some(target) => {
@@ -236,7 +236,7 @@ pub(crate) async fn archive(settings: &Settings) -> Result<Arc<dyn Archive>, Fai
     Ok(switchyard_host::distributed::open_archive(&at, store::notice()).await?.0)
 }
 
-/// Everything in a Postgres that can be read without a Redis.
+/// The history in a Postgres, read without a Redis.
 pub(crate) async fn shared_history(settings: &Settings, target: Target) -> Result<History, Failure> {
     let archive = PostgresArchive::open(target.clone()).await?;
     let cas: Arc<dyn Cas> = match cas(settings)? {
@@ -246,7 +246,7 @@ pub(crate) async fn shared_history(settings: &Settings, target: Target) -> Resul
     Ok(History::new(Arc::new(archive), Payloads::new(cas)))
 }
 
-/// The API keys, wherever history is.
+/// The API keys in Postgres; `None` if the history is in the data folder.
 pub(crate) async fn keys(settings: &Settings) -> Result<Option<ApiKeys>, Failure> {
     let Some(target) = postgres(settings)? else { return Ok(None) };
     migrate(&target).await?;
@@ -254,7 +254,7 @@ pub(crate) async fn keys(settings: &Settings) -> Result<Option<ApiKeys>, Failure
     Ok(Some(ApiKeys::new(Arc::new(archive), Arc::new(SystemClock))))
 }
 
-/// Every type of task that a worker can be told to take.
+/// Every type of task that `worker.types` may name.
 const TYPES: [&str; 8] = ["builtin", "transform", "timer", "hitl", "flow", "http", "command", "function"];
 
 fn worker(settings: &Settings, role: Role) -> Result<Option<WorkerSettings>, Failure> {
@@ -265,7 +265,7 @@ fn worker(settings: &Settings, role: Role) -> Result<Option<WorkerSettings>, Fai
     let worker = WorkerSettings::distributed(name, settings.slots.get(), settings.worker_lease);
     match &settings.worker_types {
         Some(types) if role == Role::Working => Ok(Some(worker.of_types(&read_types(types)?))),
-        // Handlers are elsewhere: this program has the built-in ones alone, and those have a queue of their own.
+        // This program has only the built-in handlers, which have their own queue; other workers execute functions.
         _ => Ok(Some(worker.without_functions())),
     }
 }
@@ -279,7 +279,7 @@ fn read_types(list: &str) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Different for every process that shares a Redis.
+/// Generates a worker name that is unique among the processes that share a Redis.
 fn made_up_name() -> String {
     format!("worker-{}-{:08x}", std::process::id(), rand::random::<u32>())
 }

@@ -1,4 +1,4 @@
-//! Where commands act: through a server, or in a data folder. Every command is written once, on [`Target`].
+//! The target of commands: a server or a data folder. Every command is written once, on [`Target`].
 
 mod find;
 mod folder;
@@ -29,7 +29,7 @@ use crate::errors::Failure;
 pub(crate) use find::{NO_SERVER, find, rank};
 pub(crate) use folder::{create_key, revoke_key};
 
-/// Everything that commands do with runs. Dropped without [`Target::leave`] it loses nothing either.
+/// All operations of commands on a server or a data folder. Dropping it without [`Target::leave`] loses no data.
 #[async_trait]
 pub(crate) trait Target: Send + Sync {
     async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Failure>;
@@ -39,32 +39,32 @@ pub(crate) trait Target: Send + Sync {
     async fn run(&self, run: RunId, at: Option<u64>) -> Result<RunView, Failure>;
     /// Runs that have not ended and that no other run waits for, oldest first.
     async fn unfinished(&self) -> Result<Vec<RunAt>, Failure>;
-    /// Events that are there now, some at a time.
+    /// A page of the events that exist now.
     async fn events(&self, run: RunId, after: u64) -> Result<Vec<Event>, Failure>;
-    /// Lines that steps have logged and that are there now, some at a time.
+    /// A page of the lines that steps have logged so far.
     async fn logs(&self, run: RunId, query: &LogsQuery) -> Result<LogPage, Failure>;
-    /// Events from there on, as they come.
+    /// Streams the events after `after` as they happen.
     async fn follow(&self, run: RunId, after: u64) -> Result<Box<dyn Follow>, Failure>;
     async fn approvals(&self, run: Option<RunId>, all: bool) -> Result<Vec<Approval>, Failure>;
-    /// With its whole payload.
+    /// An approval with its whole payload.
     async fn approval(&self, approval: &ApprovalId) -> Result<Approval, Failure>;
     async fn patches(&self, run: RunId) -> Result<Vec<PatchView>, Failure>;
     async fn workflows(&self) -> Result<Vec<WorkflowRecord>, Failure>;
     async fn definition(&self, name: &str, version: Option<u32>) -> Result<Value, Failure>;
     async fn schedules(&self) -> Result<Vec<ScheduleView>, Failure>;
-    /// With so many of its next starts, and what became of so many of its newest ticks.
+    /// A schedule with `upcoming` of its next starts and the outcomes of `starts` of its newest ticks.
     async fn schedule(&self, name: &str, upcoming: usize, starts: usize) -> Result<ScheduleView, Failure>;
 
     async fn queues(&self) -> Result<QueuesView, Failure>;
-    /// Those that were heard of within a day.
+    /// Workers that reported within a day.
     async fn workers(&self) -> Result<WorkersView, Failure>;
-    /// What a run waits for at this moment.
+    /// Why a run waits at this moment.
     async fn waits(&self, run: RunId) -> Result<RunWaits, Failure>;
-    /// Newest first.
+    /// Dead letters, newest first.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Failure>;
-    /// By kind, node and reason, the largest groups first.
+    /// Dead letters grouped by kind, node and reason, the largest groups first.
     async fn dead_letter_groups(&self, limit: usize) -> Result<Vec<DeadLetterGroup>, Failure>;
-    /// With every delivery that led to it.
+    /// A dead letter with every delivery that led to it.
     async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Failure>;
 
     async fn submit(&self, wanted: &Wanted) -> Result<Taken, Failure>;
@@ -76,15 +76,15 @@ pub(crate) trait Target: Send + Sync {
     async fn fork(&self, fork: Fork) -> Result<Forked, Failure>;
     /// Deletes a run that has ended, with the runs that it started.
     async fn delete_run(&self, run: RunId, reason: &str) -> Result<Tombstone, Failure>;
-    /// The latest deletions first.
+    /// Deleted runs, the latest deletions first.
     async fn tombstones(&self, limit: usize) -> Result<Vec<Tombstone>, Failure>;
-    /// How many runs a bulk job would work on.
+    /// How many runs a bulk job would change.
     async fn preview_bulk(&self, action: &BulkAction, filter: &RunFilter) -> Result<BulkPreview, Failure>;
-    /// Starts a bulk job. In a folder, works it off.
+    /// Starts a bulk job. In a folder, also completes it.
     async fn start_bulk(&self, action: &BulkAction, filter: &RunFilter) -> Result<BulkView, Failure>;
     async fn bulk_jobs(&self, limit: usize) -> Result<Vec<BulkView>, Failure>;
     async fn bulk_job(&self, id: &str) -> Result<BulkView, Failure>;
-    /// What it came to, run by run.
+    /// The results of a bulk job, one for each run.
     async fn bulk_results(&self, id: &str, limit: usize) -> Result<Vec<BulkResult>, Failure>;
     async fn stop_bulk(&self, id: &str) -> Result<BulkView, Failure>;
     async fn decide(
@@ -106,42 +106,42 @@ pub(crate) trait Target: Send + Sync {
     async fn put_schedule(&self, schedule: NewSchedule) -> Result<ScheduleView, Failure>;
     async fn pause_schedule(&self, name: &str, paused: bool) -> Result<ScheduleView, Failure>;
     async fn remove_schedule(&self, name: &str) -> Result<(), Failure>;
-    /// Starts its workflow now.
+    /// Starts the workflow of a schedule now.
     async fn run_schedule(&self, name: &str) -> Result<RunAt, Failure>;
     async fn backfill(&self, name: &str, from: Timestamp, until: Timestamp) -> Result<Backfilled, Failure>;
 
     async fn redrive(&self, id: &str) -> Result<Redriven, Failure>;
-    /// How many were removed.
+    /// Removes dead letters, and returns how many.
     async fn purge(&self, which: &PurgeRequest) -> Result<usize, Failure>;
 
-    /// Every API key that was ever made, oldest first.
+    /// Every API key that was ever created, oldest first.
     async fn keys(&self) -> Result<Vec<ApiKeyView>, Failure>;
     async fn create_key(&self, name: &str) -> Result<MadeKey, Failure>;
     async fn revoke_key(&self, id: &str) -> Result<(), Failure>;
 
-    /// The next change has this id, instead of one of its own.
+    /// Gives the next change this operation id instead of a new one.
     fn repeat(&mut self, operation: OperationId);
 
-    /// Makes ready for work in this process, where that is what carries runs on. What is there goes on as well.
+    /// Opens the data folder for work in this process, which resumes unfinished runs. With a server, does nothing.
     async fn open(&mut self, opening: Opening) -> Result<(), Failure>;
-    /// How many unfinished runs from before go on because this process does.
+    /// How many unfinished runs this process has resumed.
     fn taken_up(&self) -> usize;
-    /// Starts to work. Tells what keeps the store from answering, once something does.
+    /// Starts executing tasks. The receiver gets the reason if the store fails.
     fn work(&self) -> Option<watch::Receiver<Option<String>>>;
-    /// Lets tasks finish for `grace`, and leaves everything in order.
+    /// Waits up to `grace` for running tasks, and shuts down in order.
     async fn leave(&mut self, grace: Duration);
 
-    /// Whether a process other than this one carries runs on.
+    /// Whether another process executes the runs.
     fn is_worked_at(&self) -> bool;
-    /// A command as it has to be typed to act here.
+    /// The command line that makes `words` act on this target.
     fn command(&self, words: &str) -> String;
 }
 
-/// A key that was made.
+/// A newly created API key.
 #[derive(Clone, Debug)]
 pub(crate) struct MadeKey {
     pub(crate) record: ApiKeyView,
-    /// None if an earlier command with the same operation id made it: the text is kept nowhere.
+    /// `None` if an earlier command with the same operation id created the key: the text is not stored.
     pub(crate) text: Option<KeyText>,
 }
 
@@ -150,21 +150,21 @@ pub(crate) struct MadeKey {
 pub(crate) struct LogsQuery {
     pub(crate) node: Option<String>,
     pub(crate) attempt: Option<u32>,
-    /// Only those of events after this one.
+    /// Only lines of events after this one.
     pub(crate) after: u64,
 }
 
-/// News of a run. May be dropped while it waits: nothing is lost by that.
+/// A stream of the events of a run. [`Follow::next`] is cancel-safe.
 #[async_trait]
 pub(crate) trait Follow: Send {
-    /// Waits until there are some. Empty if there will be none any more.
+    /// Waits for the next events. Empty if there will be no more.
     async fn next(&mut self) -> Result<Vec<Event>, Failure>;
 }
 
-/// What is done about a folder that is not there, and about runs from before.
+/// Options for opening a data folder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
-    /// It is made if it is not there. What is asked about can only be in one that was used before.
+    /// Create the folder if it does not exist. Commands about existing runs do not.
     pub(crate) create: bool,
 }
 
@@ -188,11 +188,11 @@ pub(crate) enum Source {
     Named(String),
 }
 
-/// A run that was taken in.
+/// A run that was accepted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     pub(crate) run: RunId,
-    /// Its key was used before.
+    /// The idempotency key was used before.
     pub(crate) before: bool,
 }
 

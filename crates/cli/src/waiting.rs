@@ -1,4 +1,4 @@
-//! Stores that are started together with this process, and are not there yet.
+//! Waits for stores that were started together with this process and are not ready yet.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::output;
 use crate::settings::Settings;
 use crate::stores;
 
-/// How often they are looked for.
+/// How long to wait between two probes.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// Returns when the Redis and the Postgres that are set can be reached; after `stores.wait`, why they cannot. What else
-/// is wrong with them is reported when they are opened.
+/// Waits until the configured Redis and Postgres can be reached; fails after `stores.wait` with the reason. Other
+/// problems are reported when they are opened.
 pub(crate) async fn for_stores(settings: &Settings) -> Result<(), Failure> {
     let wait = Wait { max: settings.stores_wait, until: Instant::now() + settings.stores_wait };
     if let Some(target) = stores::postgres(settings)? {

@@ -1,5 +1,5 @@
-//! Processes that share a Redis and a Postgres are killed, paused, cut off, and their Redis is wiped: every accepted run
-//! ends, and the archive shows that each kept the rules.
+//! Kills, pauses and disconnects processes that share a Redis and a Postgres, and wipes their Redis: every accepted run
+//! ends, and its history in the archive satisfies the invariants.
 //!
 //! The seed is printed; `SWITCHYARD_CHAOS_SEED` repeats it, and `cargo xtask chaos` takes any length.
 

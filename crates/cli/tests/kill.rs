@@ -1,4 +1,4 @@
-//! `kill -9` at random moments: every accepted run goes on and ends, exactly once in its history.
+//! `kill -9` at random moments: every accepted run is resumed and ends, exactly once in its history.
 //!
 //! The real binary works on runs of every kind, is killed after a random number of effects, and is
 //! started again, many times. The seed is printed; `SWITCHYARD_KILL_SEED` repeats it.
@@ -16,7 +16,8 @@ use switchyard_runtime::History;
 const ROUNDS: usize = 60;
 const RUNS: usize = 24;
 
-/// Everything that can be interrupted: commands with effects, retries, timers, children, skips, compensation.
+/// A workflow with everything that can be interrupted: commands with effects, retries, timers, children, skips,
+/// compensation.
 const WORKFLOW: &str = r#"
 name: interrupted
 input: { type: object, required: [log, fails] }
@@ -61,7 +62,7 @@ fn killed_at_any_moment_every_run_ends() {
     let runs = submit(folder.path());
     let mut killed = 0;
     for _ in 0..ROUNDS {
-        // Few effects kill it while it recovers, many while it works.
+        // A small number kills the process while it recovers, a large one while it works.
         let effects = random.random_range(1..10);
         killed += usize::from(kill_after(start(folder.path()), &folder.path().join("effects"), effects));
     }
@@ -83,7 +84,7 @@ fn switchyard(folder: &Path) -> Command {
     command
 }
 
-/// Accepts runs, every other of which is bound to fail and be compensated.
+/// Submits runs; every other one fails and is compensated.
 fn submit(folder: &Path) -> Vec<(RunId, RunStatus)> {
     let (file, log) = (folder.join("workflow.yaml"), folder.join("effects"));
     std::fs::write(&file, WORKFLOW).unwrap();
@@ -108,7 +109,7 @@ fn start(folder: &Path) -> Child {
         .unwrap()
 }
 
-/// Kills it once its programs have had so many more effects. Whether it was still alive then.
+/// Kills the process after its programs had `effects` more effects. Returns whether it was still alive then.
 fn kill_after(mut process: Child, log: &Path, effects: usize) -> bool {
     let goal = lines_of(log) + effects;
     let mut alive = true;
@@ -149,7 +150,7 @@ async fn check(folder: &Path, runs: &[(RunId, RunStatus)]) -> usize {
     records.len()
 }
 
-/// A claim is in the archive before its program starts.
+/// Asserts that no program ran more often than its node was claimed: a claim is archived before its program starts.
 async fn runs_only_what_was_claimed(history: &History, run: &Run, executions: &Executions) {
     let events = history.events(run.id, 0, None).await.unwrap();
     for ix in run.ir.indices() {

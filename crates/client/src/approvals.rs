@@ -1,4 +1,4 @@
-//! What waits for a person.
+//! Approvals: decisions that runs wait for.
 
 use serde_json::{Value, json};
 use switchyard_api::{Approval, RunAt};
@@ -9,7 +9,7 @@ use crate::request::list;
 use crate::{Client, Error};
 
 impl Client {
-    /// Approvals, newest first: of one run or of all, pending ones or decided ones as well.
+    /// Lists approvals, newest first: of one run or of all runs; with `all`, also those that were decided.
     pub async fn approvals(&self, run: Option<RunId>, all: bool) -> Result<Vec<Approval>, Error> {
         let mut params = vec![("all", all.to_string())];
         params.extend(run.map(|run| ("run", run.to_string())));
@@ -17,12 +17,12 @@ impl Client {
         list(answer, "approvals").map_err(|error| self.strange(error.to_string()))
     }
 
-    /// An approval with its whole payload.
+    /// Gets an approval with its whole payload.
     pub async fn approval(&self, approval: &ApprovalId) -> Result<Approval, Error> {
         self.get(&["v1", "approvals", approval.as_str()], &[]).await
     }
 
-    /// Says yes or no; the run goes on, or the node fails.
+    /// Approves or rejects: the run continues, or the node fails.
     pub async fn decide(
         &self,
         approval: &ApprovalId,

@@ -1,4 +1,4 @@
-//! Changing the course of a run.
+//! Commands to a run: cancel, pause, resume, retry, signal, fork.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use switchyard_core::RunId;
 
 use crate::{Client, Error};
 
-/// Where to fork from, and what to change.
+/// The node to fork from, and the changes to make.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fork {
-    /// This node and everything after it is done again.
+    /// The new run executes this node and all nodes after it again.
     pub from: String,
-    /// Instead of the old run's input.
+    /// Replaces the old run's input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// Changes to the graph.
@@ -21,7 +21,7 @@ pub struct Fork {
 }
 
 impl Client {
-    /// Cancels a run. `by` and the reason are for its history. With `now`, what workers hold of it is ended at once.
+    /// Cancels a run. Its history shows `by` and the reason. With `now`, tasks that workers hold are ended at once.
     pub async fn cancel(
         &self,
         run: RunId,
@@ -34,22 +34,22 @@ impl Client {
         self.command(run, "cancel", &body).await
     }
 
-    /// Starts no further node of a run until it is resumed.
+    /// Pauses a run: no further node starts until it is resumed.
     pub async fn pause(&self, run: RunId, by: &str) -> Result<RunAt, Error> {
         self.command(run, "pause", &json!({ "by": by })).await
     }
 
-    /// Takes back a pause.
+    /// Resumes a paused run.
     pub async fn resume(&self, run: RunId, by: &str) -> Result<RunAt, Error> {
         self.command(run, "resume", &json!({ "by": by })).await
     }
 
-    /// Starts an ended run over from what failed.
+    /// Restarts an ended run from the nodes that failed.
     pub async fn retry(&self, run: RunId, by: &str) -> Result<RunAt, Error> {
         self.command(run, "retry", &json!({ "by": by })).await
     }
 
-    /// Gives a run news by name, for a `wait` node.
+    /// Sends a named signal to a run, for a `wait` node.
     pub async fn signal(&self, run: RunId, name: &str, payload: &Value) -> Result<RunAt, Error> {
         let path = ["v1", "runs", &run.to_string(), "signals", name];
         self.change(&path, &json!({ "payload": payload })).await

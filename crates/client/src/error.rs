@@ -1,59 +1,59 @@
-//! What can go wrong between a program and a server.
+//! Errors of the client.
 
 use switchyard_api::Problem;
 use switchyard_core::OperationId;
 
-/// Why a server did not do what it was asked.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address cannot be one of a server.
+    /// The address is not a valid server address.
     #[error("`{0}` is not the address of a server, such as http://127.0.0.1:7070")]
     Address(String),
 
-    /// The API key has characters that a header cannot have.
+    /// The API key has characters that are not allowed in a header.
     #[error("the API key has characters that no key has")]
     Key,
 
-    /// The HTTP client cannot be set up on this machine.
+    /// The HTTP client could not be created on this machine.
     #[error("the HTTP client cannot be set up")]
     Setup(#[source] reqwest::Error),
 
     /// The server does not answer, or the connection broke before the answer was complete.
     #[error("no server answers at {address}")]
     Unreachable {
-        /// Where.
+        /// The address of the server.
         address: String,
-        /// What was tried last.
+        /// The error of the last try.
         source: reqwest::Error,
     },
 
-    /// The server says why.
+    /// The server refused the request, and explains why.
     #[error("{}", .0.detail)]
     Refused(Box<Problem>),
 
-    /// A change was asked for, and it is not known whether it was made. Asked for again with the same id
-    /// ([`Client::with_operation_id`](crate::Client::with_operation_id)) it is made once at most.
+    /// It is unknown whether the server made a change. The caller can safely repeat it with the same id
+    /// ([`Client::with_operation_id`](crate::Client::with_operation_id)): the server makes it at most once.
     #[error("it is not known whether it was done")]
     OutcomeUnknown {
-        /// The id that it was asked for with.
+        /// The id of the change.
         operation: OperationId,
-        /// What was tried last.
+        /// The error of the last try.
         source: Box<Error>,
     },
 
-    /// An answer, but not one of this API.
+    /// The response is not one of this API.
     #[error("{address} does not answer as a Switchyard server: {what}")]
     Strange {
-        /// Where.
+        /// The address of the server.
         address: String,
-        /// What is wrong with it.
+        /// A description of the mismatch.
         what: String,
     },
 }
 
 impl Error {
-    /// The server's own words, if it gave some.
+    /// The server's problem document, if it sent one.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) => Some(problem),
@@ -67,7 +67,7 @@ impl Error {
         self.problem().map(|problem| problem.code.as_str())
     }
 
-    /// Whether there was no answer at all.
+    /// Whether the server did not answer at all.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,

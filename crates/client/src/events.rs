@@ -1,4 +1,4 @@
-//! Following a run, through lost connections and restarts of the server.
+//! Follows the events of a run, across lost connections and restarts of the server.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use crate::retry::Backoff;
 use crate::sse::{Message, Reader};
 use crate::{Client, Error};
 
-/// The server sends something every 15 seconds: after this long, it is gone.
+/// The server sends at least a heartbeat every 15 seconds; after this much silence the client reconnects.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// How long a server that does not answer is waited for.
+/// How long the client tries to reconnect to a server that does not answer.
 const RECONNECT_FOR: Duration = Duration::from_secs(60);
 
-/// The events of a run, in order, none missing and none twice. It reconnects by itself.
+/// The events of a run, in order and each exactly once. It reconnects automatically.
 #[derive(Debug)]
 pub struct Events {
     client: Client,
     run: RunId,
-    /// The newest that was handed out.
+    /// The number of the newest event that was returned.
     after: u64,
     open: Option<Open>,
     backoff: Backoff,
-    /// When the server was last heard of.
+    /// When the client last received bytes from the server.
     heard: Instant,
     reconnect_for: Duration,
 }
@@ -56,15 +56,15 @@ impl Client {
 }
 
 impl Events {
-    /// For how long a server that does not answer is tried again: a minute unless said.
+    /// Sets for how long the client tries to reconnect to a server that does not answer; the default is one minute.
     pub fn reconnect_for(mut self, reconnect_for: Duration) -> Self {
         self.reconnect_for = reconnect_for;
         self
     }
 
-    /// The next event; waits until there is one. `None` after the run's last.
+    /// Waits for the next event. Returns `None` after the run's last event.
     ///
-    /// May be dropped while it waits: nothing is lost by that.
+    /// Cancel-safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         loop {
             if self.open.is_none() && !self.connect().await? {
@@ -86,7 +86,7 @@ impl Events {
         }
     }
 
-    /// The same as a stream.
+    /// Converts this into a stream of events.
     pub fn into_stream(self) -> impl Stream<Item = Result<Event, Error>> {
         futures::stream::unfold(Some(self), |events| async {
             let mut events = events?;
@@ -98,7 +98,7 @@ impl Events {
         })
     }
 
-    /// Reads once. A connection that breaks, ends or falls silent is opened anew by the next turn.
+    /// Reads once from the connection. If it breaks, ends or stays silent, [`Events::next`] reconnects.
     async fn read(&mut self) -> Result<(), Error> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let bytes = match tokio::time::timeout(SILENCE_MAX, open.response.chunk()).await {
@@ -118,7 +118,7 @@ impl Events {
         Ok(())
     }
 
-    /// False if there is nothing more to come.
+    /// Connects to the server. Returns false if the run has no more events.
     async fn connect(&mut self) -> Result<bool, Error> {
         loop {
             let sent = self.ask().await;

@@ -1,4 +1,4 @@
-//! Who may use the API.
+//! API keys.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,30 +8,31 @@ use crate::request::list;
 use crate::retry::Repeat;
 use crate::{Client, Error};
 
-/// A key that was made, with its text, which is kept nowhere else.
+/// A new key with its text, which is stored nowhere else.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NewKey {
-    /// What the server keeps of it.
+    /// The key as the server stores it.
     pub record: ApiKeyView,
-    /// What is sent as `Authorization: Bearer …`.
+    /// The text to send as `Authorization: Bearer …`.
     pub text: KeyText,
 }
 
 impl Client {
-    /// Every key that was ever made, oldest first.
+    /// Lists all keys, including revoked ones, oldest first.
     pub async fn keys(&self) -> Result<Vec<ApiKeyView>, Error> {
         let answer: Value = self.get(&["v1", "keys"], &[]).await?;
         list(answer, "keys").map_err(|error| self.strange(error.to_string()))
     }
 
-    /// Makes a key. It is drawn here, so that its secret goes nowhere, and counts when this returns.
+    /// Creates a key. The client generates it and does not send the secret. The key is valid when this returns.
     pub async fn create_key(&self, name: &str) -> Result<NewKey, Error> {
         let text = KeyText::drawn(rand::random(), rand::random());
         let body = json!({ "name": name, "drawn": DrawnKey::from(&text) });
         match self.change(&["v1", "keys"], &body).await {
             Ok(record) => Ok(NewKey { record, text }),
-            // If this was the first key and the answer was lost, the server does not know us any more: but it knows the key.
+            // If this was the first key and the response was lost, the server now rejects requests without a key: look
+            // the key up with the key itself.
             Err(error) if error.problem().is_some_and(|problem| problem.status == 401) => {
                 match self.made(&text).await {
                     Some(record) => Ok(NewKey { record, text }),
@@ -49,7 +50,7 @@ impl Client {
         keys.into_iter().find(|key| key.id == text.id())
     }
 
-    /// Revokes a key: requests with it are refused from now on.
+    /// Revokes a key: the server rejects requests with it from now on.
     pub async fn revoke_key(&self, id: &str) -> Result<ApiKeyView, Error> {
         self.change(&["v1", "keys", id, "revoke"], &json!({})).await
     }

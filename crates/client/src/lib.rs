@@ -16,11 +16,12 @@
 //! # }
 //! ```
 //!
-//! A request is repeated while the server does not answer, with growing pauses. Every change carries an id of its own,
-//! so the server makes it once however often it is asked; where the outcome stays unknown, [`Error::OutcomeUnknown`] names
-//! the id, and [`Client::with_operation_id`] repeats the change under it. Only claims and chunks of a worker have none:
-//! they are repeated where it is certain that nothing has happened. Failures that the server explains are an
-//! [`Error::Refused`] with its [`Problem`]: a stable code, a sentence, a hint.
+//! The client repeats a request while the server does not answer, with exponential back-off. Every change carries an
+//! id, so the server makes it once even if the client repeats it. If the outcome stays unknown,
+//! [`Error::OutcomeUnknown`] names the id, and [`Client::with_operation_id`] repeats the change with it. A worker's
+//! claims, chunks and log lines have no id: the client does not repeat them if the server may have received them. If
+//! the server refuses a request, the error is [`Error::Refused`] with its [`Problem`]: a stable code, a sentence, a
+//! hint.
 //!
 //! This crate never reads the environment (its HTTP client honours the usual proxy variables, except for addresses
 //! of this machine), and never decides what happens to a run.

@@ -1,4 +1,4 @@
-//! Changing the graph of a run that is under way.
+//! Changes to the graph of a run in progress.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,33 +12,33 @@ use crate::{Client, Error};
 /// A change to the graph of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Patch {
-    /// Applied in order: all of them or none.
+    /// The operations, applied in order: all of them or none.
     pub ops: Vec<PatchOp>,
-    /// The version of the graph that its author looked at; the newest, if not given.
+    /// The version of the graph that the author has seen; the newest if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<u32>,
-    /// Who makes it, for the run's history.
+    /// The author of the patch, for the run's history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Why, for the run's history.
+    /// The reason for the patch, for the run's history.
     pub reason: String,
-    /// Only say what would happen.
+    /// Report the changes without making them.
     pub dry_run: bool,
 }
 
 impl Client {
-    /// The patches of a run, oldest first.
+    /// Lists the patches of a run, oldest first.
     pub async fn patches(&self, run: RunId) -> Result<Vec<PatchView>, Error> {
         let answer: Value = self.get(&["v1", "runs", &run.to_string(), "patches"], &[]).await?;
         list(answer, "patches").map_err(|error| self.strange(error.to_string()))
     }
 
-    /// Changes the graph of a run, or says what that would change.
+    /// Changes the graph of a run; with `dry_run`, only reports the changes.
     pub async fn patch(&self, run: RunId, patch: &Patch) -> Result<PatchReport, Error> {
         self.change(&["v1", "runs", &run.to_string(), "patches"], patch).await
     }
 
-    /// Takes a patch back, as long as nothing that it touched has started.
+    /// Undoes a patch. The server refuses if a node that the patch touched has started.
     pub async fn undo_patch(
         &self,
         run: RunId,

@@ -17,30 +17,30 @@ struct Purged {
 }
 
 impl Client {
-    /// What waits for workers, by type and priority.
+    /// Shows how many tasks wait for workers, by type and priority.
     pub async fn queues(&self) -> Result<QueuesView, Error> {
         self.get(&["v1", "queues"], &[]).await
     }
 
-    /// Dead letters, newest first, at most so many.
+    /// Lists at most `limit` dead letters, newest first.
     pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, Error> {
         let answer: Value = self.get(&["v1", "dead-letters"], &[("limit", limit.to_string())]).await?;
         list(answer, "dead_letters").map_err(|error| self.strange(error.to_string()))
     }
 
-    /// Dead letters by kind, node and reason, the largest groups first.
+    /// Counts dead letters by kind, node and reason, the largest groups first.
     pub async fn dead_letter_groups(&self, limit: usize) -> Result<Vec<DeadLetterGroup>, Error> {
         let answer: Value =
             self.get(&["v1", "dead-letters", "groups"], &[("limit", limit.to_string())]).await?;
         list(answer, "groups").map_err(|error| self.strange(error.to_string()))
     }
 
-    /// A dead letter with every delivery that led to it.
+    /// Gets a dead letter with all its deliveries.
     pub async fn dead_letter(&self, id: &str) -> Result<DeadLetterView, Error> {
         self.get(&["v1", "dead-letters", id], &[]).await
     }
 
-    /// Sends a dead letter once more.
+    /// Redrives a dead letter: the task or signal is delivered again.
     pub async fn redrive(&self, id: &str, by: &str) -> Result<Redriven, Error> {
         self.change(&["v1", "dead-letters", id, "redrive"], &json!({ "by": by })).await
     }
@@ -51,7 +51,7 @@ impl Client {
         self.send_change(request).await.map(drop)
     }
 
-    /// Removes dead letters that have lain there for longer, or all of them. How many.
+    /// Removes dead letters older than `older_than`, or all of them if `None`. Returns how many were removed.
     pub async fn purge_dead_letters(&self, older_than: Option<Duration>) -> Result<usize, Error> {
         let body = match older_than {
             Some(age) => json!({ "older_than": HumanDuration(age).to_string() }),

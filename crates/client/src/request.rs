@@ -1,4 +1,4 @@
-//! One request and its answer, made again where that is safe.
+//! Sends requests, and repeats them if that is safe.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const USER_AGENT: &str = concat!("switchyard-client/", env!("CARGO_PKG_VERSION")
 
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Longer than the server lets any request but a stream take.
+/// The time limit of a request: longer than the server's own limit for any request but a stream.
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(130);
 
 const TRIES_DEFAULT: u32 = 5;
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// A client before it is made.
+/// Configures a [`Client`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is made until `build`"]
 pub struct ClientBuilder {
@@ -52,25 +52,25 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// The secret that the server knows this program by.
+    /// Sets the API key of this program.
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// How often a request is made at most, while the server does not answer and that is safe: 5 unless said.
+    /// Sets how often a request is tried while the server does not answer and repeating is safe; the default is 5.
     pub fn tries(mut self, tries: u32) -> Self {
         self.tries = tries.max(1);
         self
     }
 
-    /// How long a connection may take to be made: 5 seconds unless said.
+    /// Sets how long connecting may take; the default is 5 seconds.
     pub fn connect_timeout(mut self, wait: Duration) -> Self {
         self.connect_wait = wait;
         self
     }
 
-    /// Makes the client. Nothing is sent yet.
+    /// Creates the client. Sends nothing yet.
     pub fn build(self) -> Result<Client, Error> {
         let mut base = Url::parse(self.address.trim()).map_err(|_| Error::Address(self.address.clone()))?;
         if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
@@ -79,7 +79,7 @@ impl ClientBuilder {
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
-        // The embedding program may have installed another provider already: that one is as good.
+        // Fails if the embedding program has already installed a provider, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(USER_AGENT)
@@ -104,19 +104,19 @@ impl ClientBuilder {
     }
 }
 
-/// No proxy leads to an address of this machine.
+/// Whether the address is on this machine; such requests use no proxy.
 fn is_here(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl Client {
-    /// A client of the server at this address, such as `http://127.0.0.1:7070`.
+    /// Creates a client of the server at this address, such as `http://127.0.0.1:7070`.
     pub fn new(address: &str) -> Result<Self, Error> {
         Self::builder(address).build()
     }
 
-    /// The same with an API key, or other limits.
+    /// Creates a builder, to set an API key or other limits.
     pub fn builder(address: &str) -> ClientBuilder {
         ClientBuilder {
             address: address.to_owned(),
@@ -126,13 +126,13 @@ impl Client {
         }
     }
 
-    /// The same client for one change under an id that was chosen before: to repeat one whose outcome is not known
-    /// ([`Error::OutcomeUnknown`]). Without this, every change has an id of its own.
+    /// Returns a client that makes its changes with this id, to repeat one change whose outcome is unknown
+    /// ([`Error::OutcomeUnknown`]). Without this, the client generates an id for every change.
     pub fn with_operation_id(&self, id: OperationId) -> Self {
         Self { operation: Some(id), ..self.clone() }
     }
 
-    /// Where the server is.
+    /// The address of the server.
     pub fn address(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
@@ -166,7 +166,7 @@ impl Client {
         self.send(request, Repeat::Harmless).await
     }
 
-    /// A request that changes nothing, or what its body says happens once.
+    /// Sends a POST request without an operation id, and reads the response.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -177,7 +177,7 @@ impl Client {
         self.send(request, repeat).await
     }
 
-    /// Asks for a change, and reads the answer.
+    /// Makes a change, and reads the response.
     pub(crate) async fn change<T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -186,7 +186,7 @@ impl Client {
         self.read(&self.send_change(self.request(Method::POST, path).json(body)).await?.1)
     }
 
-    /// Asks for a change under an id, which makes it safe to ask again until its outcome is known.
+    /// Sends a change with an operation id, which makes it safe to repeat until the outcome is known.
     pub(crate) async fn send_change(&self, request: RequestBuilder) -> Result<(StatusCode, Bytes), Error> {
         self.send_as(request, self.operation_id()).await
     }
@@ -209,7 +209,7 @@ impl Client {
         }
     }
 
-    /// Sends a request until it is answered with anything but "not now", and reads the answer.
+    /// Sends a request, repeats it if that is safe, and reads the response.
     pub(crate) async fn send<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
@@ -227,13 +227,14 @@ impl Client {
         self.checked(answer)
     }
 
-    /// The last answer, and whether it is still unknown what an earlier try did.
+    /// Sends a request until the server answers. Returns the last answer, and whether a try may have taken effect
+    /// without an answer.
     async fn send_until_answered(&self, request: RequestBuilder, repeat: Repeat) -> (Answer, bool) {
         let request = request.timeout(REQUEST_WAIT_MAX);
         let mut backoff = Backoff::default();
         let (mut tried, mut unknown) = (1, false);
         loop {
-            // Bodies are in memory: a request can always be copied.
+            // Bodies are in memory, so a request can always be cloned.
             let (copy, last) = match request.try_clone() {
                 Some(copy) => (copy, tried >= self.tries),
                 None => return (whole(request).await, true),
@@ -288,20 +289,20 @@ impl Client {
 
 pub(crate) type Answer = Result<(StatusCode, Bytes), reqwest::Error>;
 
-/// An answer to its last byte: a connection may break in the middle of one.
+/// Sends a request and reads the whole response: the connection may break in the middle of it.
 pub(crate) async fn whole(request: RequestBuilder) -> Answer {
     let response = request.send().await?;
     Ok((response.status(), response.bytes().await?))
 }
 
-/// What an answer tells about a request.
+/// What is known about the effect of a request from its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
-    /// What it came to.
+    /// The server answered the request.
     Answer,
-    /// That nothing was done this time, which may pass.
+    /// The server did nothing, and a repeated request may succeed.
     NotDone,
-    /// Nothing: it may have been done.
+    /// Unknown: the request may have taken effect.
     Nothing,
 }
 
@@ -309,7 +310,7 @@ impl Told {
     fn by(answer: &Answer) -> Self {
         match answer {
             Err(error) if error.is_connect() => Self::NotDone,
-            // It was sent, and the connection broke or no answer came.
+            // The request was sent, and then the connection broke or the time ran out.
             Err(_) => Self::Nothing,
             Ok((StatusCode::SERVICE_UNAVAILABLE, body)) if says_not_done(body) => Self::NotDone,
             // A gateway may have passed the request on.
@@ -322,12 +323,12 @@ impl Told {
     }
 }
 
-/// Whether a server that could not be asked says for certain that it did nothing.
+/// Whether the server's problem document says for certain that nothing was changed.
 fn says_not_done(body: &[u8]) -> bool {
     serde_json::from_slice::<Problem>(body).is_ok_and(|problem| problem.code == "store_unavailable")
 }
 
-/// An answer that is a list under one name.
+/// Reads the list in the field `name` of a response.
 pub(crate) fn list<T: DeserializeOwned>(mut answer: Value, name: &str) -> Result<Vec<T>, serde_json::Error> {
     serde_json::from_value(answer.get_mut(name).map(Value::take).unwrap_or_default())
 }

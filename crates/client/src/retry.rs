@@ -1,4 +1,4 @@
-//! When a request is made again.
+//! Retries of requests.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use std::time::Duration;
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What making a request twice would do.
+/// Whether a request may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// Nothing more than making it once: it asks, or its id makes the server carry it out once.
+    /// The request reads only, or the server carries it out once however often it is sent.
     Harmless,
-    /// Something else: it is repeated only where nothing can have happened.
+    /// Sending it twice would have a second effect: it is repeated only if the server has certainly done nothing.
     Harmful,
 }
 
-/// Pauses that grow, with a part left to chance so that many clients do not come back together.
+/// Exponential back-off with jitter, so that many clients do not reconnect at the same time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
     next: Duration,

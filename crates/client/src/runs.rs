@@ -1,4 +1,4 @@
-//! Accepting runs, and looking at them.
+//! Submits, lists and shows runs.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -21,12 +21,12 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// A run of a registered workflow.
+    /// Creates a run of a registered workflow.
     pub fn named(workflow: &str, input: Value) -> Self {
         Self::new(workflow.into(), input)
     }
 
-    /// A run of a definition, as JSON.
+    /// Creates a run of a definition, as JSON.
     pub fn definition(definition: Value, input: Value) -> Self {
         Self::new(definition, input)
     }
@@ -43,49 +43,50 @@ impl Submission {
         self
     }
 
-    /// Which version of a registered workflow; the newest unless said.
+    /// Sets the version of the registered workflow; the default is the newest.
     pub fn version(self, version: u32) -> Self {
         self.with("version", version)
     }
 
-    /// The same key with the same workflow and input is the same run. Without one, every submission is a run of its own.
+    /// Sets an idempotency key: submissions with the same key, workflow and input are the same run. Without a key,
+    /// every submission is a new run.
     pub fn idempotency_key(self, key: &str) -> Self {
         self.with("idempotency_key", key)
     }
 
-    /// At most `limit` runs with this key are under way; the others stand in line.
+    /// Sets a concurrency key: at most `limit` runs with this key run at once; the others are queued.
     pub fn concurrency(self, key: &str, limit: NonZeroU32) -> Self {
         self.with("concurrency", json!({ "key": key, "limit": limit }))
     }
 
-    /// No node starts before this moment.
+    /// Sets the start: no node starts before this time.
     pub fn start_at(self, at: Timestamp) -> Self {
         self.with("start_at", at.to_string())
     }
 
-    /// The first nodes start so long after the run was accepted.
+    /// Delays the start: the first nodes start this long after the run was accepted.
     pub fn delay(self, delay: Duration) -> Self {
         self.with("delay", HumanDuration(delay).to_string())
     }
 
-    /// Of the nodes that have none of their own, 1 (last) to 10 (first).
+    /// Sets the priority of nodes that have none of their own, 1 (last) to 10 (first).
     pub fn priority(self, priority: u8) -> Self {
         self.with("priority", priority)
     }
 
-    /// The run fails if it has not ended so long after its start.
+    /// Sets a deadline: the run fails if it has not ended this long after its start.
     pub fn deadline(self, after: Duration) -> Self {
         self.with("deadline", HumanDuration(after).to_string())
     }
 
-    /// A word to find the run by; a run has at most 16 of them.
+    /// Adds a label, by which filters find the run; a run has at most 16 labels.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         let labels = self.body.entry("labels").or_insert_with(|| json!({}));
         labels[key] = value.into();
         self
     }
 
-    /// At most so many nodes of the run are queued or executed at once.
+    /// Limits how many nodes of the run are queued or executed at once.
     pub fn parallelism(self, nodes: NonZeroU32) -> Self {
         self.with("parallelism", nodes.get())
     }
@@ -102,15 +103,15 @@ pub struct RunsQuery {
     pub workflow: Option<String>,
     /// Also runs that other runs started.
     pub include_children: bool,
-    /// `next` of the page before.
+    /// The cursor of this page: `next` of the page before.
     pub cursor: Option<RunId>,
-    /// At most 200; 50 unless said.
+    /// The most runs to return, up to 200; 50 if `None`.
     pub limit: Option<usize>,
-    /// Also how many runs there are on all pages.
+    /// Whether and how to count the runs on all pages.
     pub count: Option<Count>,
 }
 
-/// How far runs are counted.
+/// How runs are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     /// Up to 1,000.
@@ -128,40 +129,40 @@ impl Count {
     }
 }
 
-/// Some events of a run.
+/// A page of events of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EventPage {
-    /// In order.
+    /// The events, in order.
     pub events: Vec<Event>,
-    /// `after` of the next page, if there are more events now.
+    /// The value of `after` for the next page, if there are more events now.
     pub next: Option<u64>,
     /// Whether the run has ended and this is its last page.
     pub ended: bool,
 }
 
 impl Client {
-    /// Hands a run in. When this returns, the run is durable and will end.
+    /// Submits a run. When this returns, the run is durable and will end.
     pub async fn submit(&self, submission: &Submission) -> Result<RunAt, Error> {
         self.submit_once(submission).await.map(|(run, _)| run)
     }
 
-    /// The same, and whether the idempotency key was used before, for this run. Where a try whose answer was lost
-    /// has counted, that is so as well.
+    /// Submits a run, and returns whether the run existed before. That is also true if an earlier try of this call
+    /// created the run and its response was lost.
     pub async fn submit_once(&self, submission: &Submission) -> Result<(RunAt, bool), Error> {
         let request = self.request(reqwest::Method::POST, &["v1", "runs"]).json(&submission.body);
         let (status, bytes) = match submission.body.get("idempotency_key").and_then(Value::as_str) {
             None => self.send_change(request).await?,
             Some(key) => match OperationId::new(key) {
                 Ok(key) => self.send_as(request, key).await?,
-                // Not every key can be a header.
+                // This key cannot be sent as a header.
                 Err(_) => self.send_for_answer(request, Repeat::Harmless).await?,
             },
         };
         Ok((self.read(&bytes)?, status == reqwest::StatusCode::OK))
     }
 
-    /// Runs, newest first, a page at a time.
+    /// Lists runs, newest first, a page at a time.
     pub async fn runs(&self, query: &RunsQuery) -> Result<RunPage, Error> {
         let mut params = vec![("include_children", query.include_children.to_string())];
         params.extend(query.filter.clone().filter(|text| !text.is_empty()).map(|text| ("filter", text)));
@@ -173,17 +174,17 @@ impl Client {
         self.get(&["v1", "runs"], &params).await
     }
 
-    /// A run as it is now.
+    /// Gets the current state of a run.
     pub async fn run(&self, run: RunId) -> Result<RunView, Error> {
         self.get(&["v1", "runs", &run.to_string()], &[]).await
     }
 
-    /// A run as it was right after one of its events.
+    /// Gets the state of a run right after one of its events.
     pub async fn run_at(&self, run: RunId, seq: u64) -> Result<RunView, Error> {
         self.get(&["v1", "runs", &run.to_string()], &[("at", seq.to_string())]).await
     }
 
-    /// What steps of a run have logged in events after `after`, as far as it is there now: a page of it.
+    /// Gets a page of the log lines that the run's steps have written so far, in events after `after`.
     pub async fn logs(
         &self,
         run: RunId,
@@ -199,7 +200,7 @@ impl Client {
         self.send(request.header("accept", "application/json"), Repeat::Harmless).await
     }
 
-    /// Events after `after` that are there now: at most `limit`, which may be up to 1,000.
+    /// Gets the existing events after `after`: at most `limit`, which may be up to 1,000.
     pub async fn events(&self, run: RunId, after: u64, limit: usize) -> Result<EventPage, Error> {
         let run = run.to_string();
         let request = self

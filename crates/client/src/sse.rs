@@ -1,19 +1,19 @@
-//! Server-sent events, from bytes to messages.
+//! Parses server-sent events.
 
 use bytes::Bytes;
 
-/// What stands between two empty lines.
+/// One message: the fields between two empty lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) id: Option<u64>,
     pub(crate) data: String,
 }
 
-/// Bytes that have come, up to the last whole message.
+/// A parser of server-sent events, with the bytes that it has not parsed yet.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     bytes: Vec<u8>,
-    /// Up to here there is no end of a line.
+    /// The bytes before this index contain no line end.
     searched: usize,
     open: Message,
 }
@@ -23,7 +23,7 @@ impl Reader {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole message. Comments and fields that mean nothing here are left out.
+    /// The next complete message. Skips comments and unknown fields.
     pub(crate) fn next(&mut self) -> Option<Message> {
         loop {
             let line = self.line()?;

@@ -1,4 +1,4 @@
-//! Working for a server: claim, keep, settle.
+//! The worker protocol: claims tasks, keeps them with heartbeats, and settles them.
 
 use std::time::Duration;
 
@@ -13,42 +13,42 @@ use crate::request::{list, whole};
 use crate::retry::Repeat;
 use crate::{Client, Error};
 
-/// What a worker can take.
+/// A worker's request for tasks.
 #[derive(Clone, Debug)]
 pub struct ClaimTasks {
-    /// Its name, for the histories of runs.
+    /// The worker's name, for the histories of runs.
     pub worker: String,
-    /// The functions that it serves; one that ends in `*` stands for all that begin so.
+    /// The functions that the worker serves; a `*` at the end matches every function with that prefix.
     pub functions: Vec<String>,
-    /// Besides: `function.<queue>` for every task of nodes with that `queue`, or `function` for every function without
-    /// one.
+    /// Further types of task: `function.<queue>` for every task of nodes with that `queue`, or `function` for every
+    /// function without one.
     pub types: Vec<String>,
-    /// At most this many tasks, up to 100.
+    /// The most tasks to take, up to 100.
     pub slots: usize,
-    /// How long to wait for work, up to a minute.
+    /// How long to wait for tasks, up to a minute.
     pub wait: Duration,
-    /// How long a task is this worker's without a heartbeat: a second to an hour.
+    /// How long the worker keeps a task without a heartbeat: a second to an hour.
     pub lease: Duration,
-    /// How many tasks it holds now, for the list of workers.
+    /// How many tasks the worker holds now, for the list of workers.
     pub busy: usize,
-    /// Of its program, for the list of workers.
+    /// The version of the worker's program, for the list of workers.
     pub version: String,
 }
 
 /// Why a call failed. The node's retry policy decides whether this was the last attempt.
 #[derive(Clone, Debug, Serialize)]
 pub struct TaskFailure {
-    /// A stable word for programs.
+    /// A stable identifier for programs.
     pub code: String,
-    /// A sentence for people.
+    /// A sentence for humans.
     pub message: String,
-    /// Whether trying the same thing again can help.
+    /// Whether another attempt may succeed.
     pub retryable: bool,
 }
 
 impl Client {
-    /// Waits for work and takes it; no task if there was none for so long. Not repeated: a claim whose answer is
-    /// lost is taken back when its lease runs out.
+    /// Waits for tasks and claims them. Returns no task if there was none within `wait`. Not repeated: if the response
+    /// is lost, the server takes the tasks back when their leases expire.
     pub async fn claim(&self, claim: &ClaimTasks) -> Result<Vec<HeldTask>, Error> {
         let lasting = |length| HumanDuration(length).to_string();
         let body = json!({
@@ -66,42 +66,42 @@ impl Client {
         list(self.read(&self.checked(answer)?.1)?, "tasks").map_err(|error| self.strange(error.to_string()))
     }
 
-    /// Says that the work goes on, for another lease; hears whether it should.
+    /// Renews the lease of a task. Returns whether the worker should continue.
     pub async fn heartbeat(&self, claim: &ClaimRef, lease: Duration) -> Result<Beat, Error> {
         let more = json!({ "lease": HumanDuration(lease).to_string() });
         self.say("heartbeat", claim, more).await
     }
 
-    /// Stores progress for the next worker that gets the node.
+    /// Stores a checkpoint for the next worker that gets the node.
     pub async fn checkpoint(&self, claim: &ClaimRef, value: &Value) -> Result<Beat, Error> {
         self.say("checkpoint", claim, json!({ "value": value })).await
     }
 
-    /// Shows output as it comes: up to 256 chunks of at most 4,096 bytes.
+    /// Streams output to followers of the run: up to 256 chunks of at most 4,096 bytes.
     pub async fn chunks(&self, claim: &ClaimRef, chunks: &[Value]) -> Result<Beat, Error> {
-        // Sent twice, they would be seen twice.
+        // Not repeated: followers would see the chunks twice.
         let body = about(claim, json!({ "chunks": chunks }));
         self.standing(self.post(&["v1", "tasks", "chunks"], &body, Repeat::Harmful).await?)
     }
 
-    /// Keeps lines that the work logs: 1 to 1,000 of them.
+    /// Stores 1 to 1,000 log lines of a task.
     pub async fn log(&self, claim: &ClaimRef, lines: &[LogLine]) -> Result<Beat, Error> {
-        // Sent twice, they would be there twice.
+        // Not repeated: the log would have the lines twice.
         let body = about(claim, json!({ "lines": lines }));
         self.standing(self.post(&["v1", "tasks", "logs"], &body, Repeat::Harmful).await?)
     }
 
-    /// The call succeeded.
+    /// Settles a task whose call succeeded.
     pub async fn complete(&self, claim: &ClaimRef, output: &Value) -> Result<(), Error> {
         self.settle("complete", claim, json!({ "output": output })).await
     }
 
-    /// The call failed.
+    /// Settles a task whose call failed.
     pub async fn fail(&self, claim: &ClaimRef, failure: &TaskFailure) -> Result<(), Error> {
         self.settle("fail", claim, json!({ "error": failure })).await
     }
 
-    /// Not done, not failed: another worker may take it.
+    /// Gives a task back: it neither succeeded nor failed, and another worker may take it.
     pub async fn release(&self, claim: &ClaimRef) -> Result<(), Error> {
         self.settle("release", claim, json!({})).await
     }
@@ -115,8 +115,8 @@ impl Client {
         serde_json::from_value(answer["standing"].take()).map_err(|error| self.strange(error.to_string()))
     }
 
-    /// A settlement counts once, so it may be repeated. Where an earlier try has counted after all, the server
-    /// says so, which is as good: no other worker has this claim.
+    /// Settles a task. The server applies a settlement once, so the client may repeat it. If an earlier try was
+    /// applied, the server answers `already_settled`, which is a success: no other worker has this claim.
     async fn settle(&self, verb: &str, claim: &ClaimRef, more: Value) -> Result<(), Error> {
         let settled: Result<Value, Error> =
             self.post(&["v1", "tasks", verb], &about(claim, more), Repeat::Harmless).await;

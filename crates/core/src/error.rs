@@ -1,4 +1,4 @@
-//! Why a node failed, in a form that a program can match and a person can read.
+//! Errors of nodes and runs: a code that a program can match, and a message that a person can read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct NodeError {
     /// Whether trying the same thing again can help.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub retryable: bool,
-    /// The next attempt is not made before this time has passed. The event that follows has the moment instead.
+    /// The shortest delay before the next attempt. Not stored: the event that follows holds the time of that attempt.
     #[serde(skip)]
     pub retry_after: Option<Duration>,
 }
@@ -36,7 +36,7 @@ impl NodeError {
         Self { code: code.into(), message: message.into(), retryable: true, retry_after: None }
     }
 
-    /// A failure that will come back: no retry.
+    /// A failure that a retry would repeat: no retry.
     pub fn permanent(code: &str, message: impl Into<Arc<str>>) -> Self {
         Self { code: code.into(), message: message.into(), retryable: false, retry_after: None }
     }
@@ -57,7 +57,7 @@ pub struct RunError {
     pub attempt: Option<u32>,
     pub code: Arc<str>,
     pub message: Arc<str>,
-    /// Compensations that failed as well: what is left undone.
+    /// Nodes whose compensations failed too, so that their effects remain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_compensated: Vec<Arc<str>>,
 }

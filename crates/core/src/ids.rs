@@ -1,4 +1,4 @@
-//! Identifiers. They are made elsewhere (randomness is not pure) and only carried here.
+//! Identifiers. Callers make them (randomness is not pure); the core only carries them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,7 +31,7 @@ impl RunId {
         self.0 as u16
     }
 
-    /// The id right behind it in the order: no id lies between them.
+    /// The next id in the order: no id lies between them.
     pub fn successor(self) -> Self {
         Self(self.0.saturating_add(1))
     }
@@ -143,7 +143,7 @@ text_id! {
     PatchId
 }
 
-/// A command as its caller names it: the same id with the same command takes effect once, however often it is sent.
+/// The caller's id of a command: the same id with the same command takes effect once, however often it is sent.
 ///
 /// It is the caller's `Idempotency-Key`, or drawn where the command comes in: `op_…`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -165,7 +165,7 @@ impl OperationId {
         if fits && printable { Ok(Self(text)) } else { Err(InvalidOperationId) }
     }
 
-    /// From 128 random bits.
+    /// Builds an id from 128 random bits.
     pub fn drawn(random: u128) -> Self {
         Self(format!("op_{random:032x}").into())
     }

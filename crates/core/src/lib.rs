@@ -1,15 +1,15 @@
-//! The pure core of Switchyard: what a run is, and every rule of how it moves.
+//! The pure core of Switchyard: the state of a run, and every rule that changes it.
 //!
-//! Nothing here performs I/O, reads a clock, awaits, or draws a random number. Time comes in as an argument,
-//! ids come in as arguments, and what has to happen outside comes out as data ([`run::Effect`]).
+//! Nothing here performs I/O, reads a clock, awaits, or draws a random number. Callers pass time and ids as arguments,
+//! and the core returns effects on the outside as data ([`run::Effect`]).
 //!
 //! - [`ir`]: the compiled form of a workflow
 //! - [`run`]: one run: events, the transition table, commands
 //! - [`in_flight`]: many runs with their queues, timers, leases and concurrency keys
 //! - [`labels`]: words to find a run by
-//! - [`retry`]: when to try again
-//! - [`schedule`]: when to start by itself
-//! - [`trace`]: where a run belongs in a distributed trace
+//! - [`retry`]: when a failed attempt is repeated
+//! - [`schedule`]: when Switchyard starts a workflow by itself
+//! - [`trace`]: the place of a run in a distributed trace
 
 pub mod error;
 pub mod ids;

@@ -1,4 +1,4 @@
-//! What nodes take and give: JSON, inline while it is small, a reference into the CAS when it is not.
+//! Inputs and outputs of nodes: JSON, inline while it is small, else a reference into the CAS.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::Hash;
 /// Payloads up to this many bytes travel inline; larger ones go to the CAS.
 pub const INLINE_BYTES_MAX: usize = 4 * 1024;
 
-/// JSON that is carried, not looked into. Cloning is cheap.
+/// JSON that the core carries without parsing it. Cloning is cheap.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
@@ -19,7 +19,7 @@ pub enum Payload {
     Cas(CasRef),
 }
 
-/// Where a large payload lies, and how large it is.
+/// A reference to a large payload, with its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CasRef {
     pub hash: Hash,

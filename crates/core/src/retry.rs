@@ -1,4 +1,4 @@
-//! When a failed attempt is tried again. Pure: the jitter is a function of who is asking.
+//! Retry policies. Pure: the jitter is a function of run, node and attempt.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ pub enum Backoff {
     Fixed,
 }
 
-/// How often, how long apart, and for which errors.
+/// How often a node is tried, with which delays, and which errors are not retried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RetryPolicy {
     pub max_attempts: u32,
     pub backoff: Backoff,
     pub initial: Duration,
     pub max: Duration,
-    /// Spread the delay over its upper half, so that many failures do not come back at one moment.
+    /// Spread the delay over its upper half, so that many failed attempts are not repeated at the same moment.
     pub jitter: bool,
     /// Error codes that end the node at once.
     pub non_retryable: Vec<Box<str>>,
@@ -41,8 +41,8 @@ impl RetryPolicy {
         }
     }
 
-    /// The delay before the next attempt, or `None` if `attempt` (counted from 1) was the last. An error that asks for
-    /// a longer delay than the policy has gets it.
+    /// The delay before the next attempt, or `None` if `attempt` (counted from 1) was the last. If the error asks for a
+    /// longer delay than the policy, the error's delay counts.
     pub fn next_delay(&self, run: RunId, node: &str, attempt: u32, error: &NodeError) -> Option<Duration> {
         let hopeless = !error.retryable || self.non_retryable.iter().any(|code| **code == *error.code);
         if hopeless || attempt >= self.max_attempts {
@@ -63,7 +63,7 @@ impl RetryPolicy {
     }
 }
 
-/// Somewhere in `base/2 ..= base`, always the same place for the same attempt: a rebuilt run agrees with itself.
+/// A delay in `base/2 ..= base`, always the same for the same attempt, so that a rebuilt run computes the same delay.
 fn spread(base: Duration, run: RunId, node: &str, attempt: u32) -> Duration {
     let digest = Hash::of(format!("{run}/{node}/{attempt}").as_bytes());
     let share = u32::from(u16::from_be_bytes([digest.0[0], digest.0[1]]));

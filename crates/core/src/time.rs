@@ -1,4 +1,4 @@
-//! Moments, in milliseconds since the Unix epoch. The core is told the time; it never asks.
+//! Moments, in milliseconds since the Unix epoch. Callers pass the time in; the core reads no clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl fmt::Display for Timestamp {
 impl std::str::FromStr for Timestamp {
     type Err = crate::ids::InvalidId;
 
-    /// From RFC 3339.
+    /// Parses RFC 3339.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let moment = text.trim().parse::<jiff::Timestamp>();
         let moment = moment.map_err(|_| crate::ids::InvalidId { text: text.to_owned(), expected: "time" })?;
@@ -70,7 +70,7 @@ pub mod rfc3339 {
         std::borrow::Cow::<'de, str>::deserialize(d)?.parse().map_err(serde::de::Error::custom)
     }
 
-    /// The same for a moment that may not have come.
+    /// The same for an optional moment.
     pub mod option {
         use super::Timestamp;
         use serde::{Deserialize, Deserializer, Serializer};

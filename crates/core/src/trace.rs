@@ -1,4 +1,4 @@
-//! Where a run belongs in a distributed trace (W3C trace context).
+//! The place of a run in a distributed trace (W3C trace context).
 //!
 //! The ids of spans follow from run, node and claim, so that processes that never talk to each other name the same
 //! span alike: one that executes a step, one that its call reaches, and the one that reports how the step went.
@@ -40,7 +40,7 @@ macro_rules! hex_id {
         impl std::str::FromStr for $name {
             type Err = InvalidId;
 
-            /// Lowercase digits alone; all zeros stand for no id.
+            /// Parses lowercase hexadecimal digits; all zeros are not an id.
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let invalid = || InvalidId { text: text.to_owned(), expected: $expected };
                 let digits = text.len() == 2 * $bytes
@@ -77,29 +77,29 @@ hex_id!(
 );
 
 hex_id!(
-    /// A span of a trace: one thing that took its time.
+    /// A span of a trace: one timed operation.
     SpanId, 8, "span id (16 hexadecimal digits)"
 );
 
 impl TraceId {
-    /// Of a run that belongs to no other trace.
+    /// The trace of a run that belongs to no other trace.
     pub fn of_run(run: RunId) -> Self {
         Self::of(&format!("trace {run}"))
     }
 }
 
 impl SpanId {
-    /// Of a run, from its acceptance or its retry to its end.
+    /// The span of a run, from its acceptance or its retry to its end.
     pub fn of_run(run: RunId, attempt: u32) -> Self {
         Self::of(&format!("run {run} {attempt}"))
     }
 
-    /// Of a step, from a claim to what became of it.
+    /// The span of a step, from a claim to its outcome.
     pub fn of_step(run: RunId, node: &str, claim: u32) -> Self {
         Self::of(&format!("step {run} {claim} {node}"))
     }
 
-    /// Of what a node waited for after that claim.
+    /// The span of a node's wait after that claim.
     pub fn of_wait(run: RunId, node: &str, claim: u32) -> Self {
         Self::of(&format!("wait {run} {claim} {node}"))
     }
@@ -114,7 +114,7 @@ pub struct TraceLink {
     pub parent: Option<SpanId>,
     /// Whether its spans are to be kept.
     pub sampled: bool,
-    /// What other systems want to be passed on, as they wrote it.
+    /// Trace state of other systems, passed on as they wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Arc<str>>,
 }

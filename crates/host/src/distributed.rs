@@ -1,7 +1,7 @@
 //! Switchyard in many processes: the Redis hot store over a shared archive.
 //!
-//! Every process opens the same pair, takes its part in the duties, and works if it is asked to. Any of them may go at
-//! any moment: what it held comes back to the others when its leases run out.
+//! Every process opens the same pair, takes part in the duties, and executes tasks if its options say so. A process
+//! may stop at any moment: other processes take over its tasks when its leases run out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use tokio::task::JoinSet;
 
 use crate::registration::Registration;
 
-/// How often Redis is compared with the archive: how long a run that Redis has lost stands still at most.
+/// How often Redis is compared with the archive. A run that Redis has lost stands still for about this long.
 const RECOVER_EVERY: Duration = Duration::from_secs(3);
 
-/// How often tasks are looked for that plain workers have read and keep without a word.
+/// How often the duty looks for tasks that plain workers have read and neither claimed nor settled.
 const TAKE_BACK_EVERY: Duration = Duration::from_secs(5);
 
-/// Where history and large payloads are kept.
+/// The location of the archive and of large payloads.
 #[derive(Clone, Debug)]
 pub enum ArchiveAt {
     /// For any number of processes.
@@ -42,27 +42,27 @@ pub enum ArchiveAt {
 pub struct Options {
     pub redis: RedisSettings,
     pub archive: ArchiveAt,
-    /// Where large payloads are kept; with the history, if not given.
+    /// The storage of large payloads; `None` keeps them beside the archive.
     pub cas: Option<Arc<dyn Cas>>,
-    /// How tasks are executed here, if they are.
+    /// The worker of this process; `None` if it executes no tasks.
     pub worker: Option<WorkerSettings>,
     pub nodes: NodeSettings,
     pub handlers: Handlers,
-    /// What is kept of runs that have ended; all of it, if not given.
+    /// Which ended runs are kept; all of them if `None`.
     pub retention: Option<RetentionPolicy>,
-    /// How the members of the group that reads tasks are looked after.
+    /// Settings of the monitor for consumers of the group that reads tasks.
     pub monitor: MonitorSettings,
-    /// Which workers have a pod, where there are pods.
+    /// The list of live worker pods, when running on Kubernetes.
     pub pods: Option<Arc<dyn LivePods>>,
-    /// How plain workers are treated.
+    /// Settings for plain workers.
     pub plain: PlainSettings,
-    /// Who is told what happens.
+    /// Receives metrics, logs and traces.
     pub observe: Observe,
-    /// Who hears, while a folder is opened, what takes long and what is not as it should be.
+    /// Receives progress and warnings while a data folder is opened.
     pub notice: Notice,
 }
 
-/// A process's hold on Redis and the archive. Nothing runs in it until [`Distributed::work`] is called.
+/// A process's connection to Redis and the archive. Nothing runs until [`Distributed::work`] is called.
 #[derive(Debug)]
 pub struct Distributed {
     host: Host,
@@ -109,18 +109,18 @@ impl Distributed {
         self.host.engine()
     }
 
-    /// What tasks are executed with; for those who execute some outside this process.
+    /// The services that tasks are executed with, for callers that execute tasks outside the worker.
     pub fn services(&self) -> &Arc<Services> {
         self.host.services()
     }
 
-    /// The unfinished runs that Redis lacked.
+    /// The unfinished runs that Redis lacked when it was opened.
     pub fn recovered(&self) -> &Recovered {
         &self.recovered
     }
 
-    /// Starts the duties, and the worker if there is to be one. Tells what keeps the store from answering the worker, as
-    /// long as something does.
+    /// Starts the duties, and the worker if there is one. The receiver holds the reason while the store does not
+    /// answer the worker.
     pub fn work(&self) -> watch::Receiver<Option<String>> {
         let stop = self.host.stopping();
         let mut further = JoinSet::new();
@@ -140,7 +140,7 @@ impl Distributed {
         further.spawn(self.monitor.clone().clean_up_forever(stop.clone()));
         further.spawn(self.monitor.clone().watch_forever(stop.clone()));
         let (worker, retention) = (self.worker.clone(), self.retention);
-        // `Registration` reports it, for as long as its lease.
+        // `Registration` reports the worker instead.
         let options = HostOptions { worker, retention, reports_worker: false, further };
         let trouble = self.host.work(options);
         if let (Some(worker), Some(busy)) = (&self.worker, self.host.busy()) {

@@ -38,16 +38,16 @@ pub struct Options {
     pub nodes: NodeSettings,
     pub handlers: Handlers,
     pub limits: Limits,
-    /// `function` tasks are left to workers outside this process.
+    /// Leaves `function` tasks to workers outside this process.
     pub leave_functions: bool,
-    /// What is kept of runs that have ended; all of it, if not given.
+    /// Which ended runs are kept; all of them if `None`.
     pub retention: Option<RetentionPolicy>,
-    /// How long a handler that listens for requests to stop may take to do so.
+    /// How long a handler that observes cancellation may take to stop.
     pub stop_grace: Duration,
     pub clock: Arc<dyn Clock>,
-    /// Who is told what happens.
+    /// Receives metrics, logs and traces.
     pub observe: Observe,
-    /// Who hears, while the folder is opened, what takes long and what is not as it should be.
+    /// Receives progress and warnings while the folder is opened.
     pub notice: Notice,
 }
 
@@ -80,10 +80,10 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Takes the folder for this process alone, and takes up every unfinished run in it.
+    /// Locks the folder for this process, and restores every unfinished run in it.
     pub async fn open(options: Options) -> Result<Self, EngineError> {
         let (data, notice) = (options.data.clone(), options.notice);
-        // A folder that was not closed in order is checked first, which may take seconds.
+        // A folder that was not closed cleanly is checked first, which may take seconds.
         let opening = tokio::task::spawn_blocking(move || {
             let folder = DataFolder::open_telling(data, notice)?;
             Ok::<_, StoreError>((folder.archive()?, folder.cas()))
@@ -104,7 +104,7 @@ impl Embedded {
         Ok(Self { data: options.data, host, recovered, worker, retention: options.retention })
     }
 
-    /// What its folder is called, wherever it is mounted.
+    /// The id of the data folder, which does not depend on its path.
     pub fn id(&self) -> Option<String> {
         folder_id(&self.data)
     }
@@ -113,24 +113,24 @@ impl Embedded {
         self.host.engine()
     }
 
-    /// What tasks are executed with; for those who execute some outside this process.
+    /// The services that tasks are executed with, for callers that execute tasks outside the worker.
     pub fn services(&self) -> &Arc<Services> {
         self.host.services()
     }
 
-    /// The unfinished runs that were found.
+    /// The unfinished runs that were found when the folder was opened.
     pub fn recovered(&self) -> &Recovered {
         &self.recovered
     }
 
-    /// Starts the worker and the duties. Tells what keeps the store from answering, as long as something does.
+    /// Starts the worker and the duties. The receiver holds the reason while the store does not answer.
     pub fn work(&self) -> watch::Receiver<Option<String>> {
         let worker = Some(self.worker.clone());
         let retention = self.retention;
         self.host.work(HostOptions { worker, retention, reports_worker: true, ..HostOptions::default() })
     }
 
-    /// Lets tasks finish for `grace`, hands back the rest, and leaves the folder to the next process.
+    /// Lets tasks finish for `grace`, hands back the rest, and releases the folder.
     pub async fn shut_down(self, grace: Duration) {
         self.host.shut_down(grace).await;
     }
@@ -142,27 +142,27 @@ pub fn keys(data: impl Into<PathBuf>) -> Result<ApiKeys, StoreError> {
     Ok(ApiKeys::new(Arc::new(archive), Arc::new(SystemClock)))
 }
 
-/// What a data folder is called, wherever it is mounted; `None` before a process has worked in it.
+/// The id of a data folder, which does not depend on its path; `None` before a process has worked in it.
 pub fn folder_id(data: &Path) -> Option<String> {
     DataFolder::id(data)
 }
 
-/// Whether a data folder is in order; another process may work in it. With `deep` its archive is checked for as long as that takes.
+/// Checks a data folder; another process may work in it. `deep` also checks its archive, which may take long.
 pub fn examine(data: &Path, deep: bool, notice: &Notice) -> Vec<Check> {
     DataFolder::examine(data, deep, notice)
 }
 
-/// What can be read of the histories in a folder that need not open.
+/// Reports which histories of a folder can be read, even if the folder cannot be opened.
 pub fn survey(data: &Path) -> Result<Surveyed, StoreError> {
     DataFolder::survey(data)
 }
 
-/// Makes a new folder with everything that is whole in a damaged one.
+/// Creates a new folder with all intact data of a damaged one.
 pub async fn salvage(from: &Path, to: &Path, notice: Notice) -> Result<Salvaged, StoreError> {
     DataFolder::salvage(from, to, notice).await
 }
 
-/// What can be read in a data folder while another process works in it.
+/// Opens the history of a data folder for reading while another process works in it.
 pub fn peek(data: impl Into<PathBuf>) -> Result<History, StoreError> {
     let folder = DataFolder::peek(data.into())?;
     let payloads = Payloads::new(Arc::new(folder.cas()));

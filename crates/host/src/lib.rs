@@ -1,7 +1,7 @@
-//! Puts a process together: opens a hot store, an archive and a CAS, and starts the duties that this pair needs.
+//! Assembles a process: opens a hot store, an archive and a CAS, and starts the duties that this pair needs.
 //!
-//! [`embedded`] is everything in one process: memory and a SQLite file. [`distributed`] is Redis and Postgres, shared by
-//! any number of processes. Above this crate no code names a concrete store.
+//! [`embedded`] is everything in one process: memory and a SQLite file. [`distributed`] is Redis and Postgres, shared
+//! by any number of processes. Above this crate no code names a concrete store.
 
 #[cfg(feature = "distributed")]
 pub mod distributed;

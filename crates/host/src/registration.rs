@@ -1,4 +1,4 @@
-//! From a worker's first report to its leaving the group.
+//! Registration of a worker: from its first report until it leaves the group.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use switchyard_store_redis::{ConsumerMonitor, RedisAdmin, WorkerReport};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How long a worker counts as alive that has no lease to go by.
+/// How long a report of a worker without a lease is valid.
 const HOLDS: Duration = Duration::from_secs(30);
-/// How long leaving the group may take: what is left behind then is a ghost, and nothing is lost.
+/// The time limit for leaving the group. After it, the consumer stays behind as a ghost, and nothing is lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Its reports. They go on while tasks finish.
+/// Reports a worker periodically, also while its last tasks finish.
 #[derive(Debug, Default)]
 pub(crate) struct Registration {
     stop: CancellationToken,

@@ -1,6 +1,6 @@
-//! What a `command` node leaves behind ends with its attempt, however far it has moved from it.
+//! Processes that a `command` node leaves behind end with its attempt, even if they left its group or session.
 //!
-//! In a process of its own: adopting orphans is a matter of the process.
+//! These tests have a process of their own, because adopting orphans is a setting of the whole process.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -17,7 +17,7 @@ use switchyard_runtime::kinds::{Commands, NodeSettings};
 use switchyard_runtime::{Principal, Submission, ids};
 use tokio::sync::oneshot;
 
-/// Longer than anything here takes, and shorter than what the programs would sleep: a test that gets stuck says so.
+/// Longer than any test takes and shorter than the programs sleep, so that a stuck test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts a grandchild that is in a session of its own and has lost its parent, and then does `$THEN`.
@@ -34,7 +34,7 @@ enum Ending {
     Cancel,
 }
 
-/// Says when the grandchild has started, and ends when the last process is gone that has the pipe.
+/// Reports when the grandchild has started and when the last process that holds the pipe is gone.
 struct Grandchild {
     started: oneshot::Receiver<String>,
     gone: tokio::task::JoinHandle<()>,
@@ -109,7 +109,7 @@ async fn nothing_is_left(commands: Commands, wipe: &str, ending: Ending) {
 async fn a_grandchild_with_a_session_of_its_own_ends_with_the_attempt() {
     let by_its_token = Commands { cgroups: false, ..Commands::default() };
     let by_adoption = Commands { adopt_orphans: true, ..by_its_token.clone() };
-    // Where no cgroup can be made, this is the same as by its token.
+    // Where no cgroup can be created, this tests recognition by the token again.
     let by_its_cgroup = Commands::default();
     for ending in [Ending::Success, Ending::TimeOut, Ending::Cancel] {
         nothing_is_left(by_its_token.clone(), "", ending).await;

@@ -1,4 +1,4 @@
-//! Postgres commits, and its answer is lost: what was asked for is made once, and no answer claims more than is known.
+//! Postgres commits and its answer is lost: each change is made once, and no answer claims more than is known.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::proxy::Proxy;
 use switchyard_test_servers::{postgres, redis};
 
-/// How Postgres is asked to commit, and how it says that it has.
+/// The text with which clients request a commit and Postgres confirms it.
 const COMMIT: &[u8] = b"COMMIT\0";
 
-/// An engine whose way to Postgres leads through a proxy.
+/// An engine that reaches Postgres through a proxy.
 struct Scene {
     engine: Engine,
     proxy: Proxy,
@@ -37,7 +37,7 @@ impl Scene {
         let url = server.url().replace(&server.port().to_string(), &proxy.port().to_string());
         let through: Target = url.parse().unwrap();
         let through = through.with_schema(&schema).unwrap();
-        // So that a server which is away for a second is away for longer than an append looks for it.
+        // Shorter than an outage of one second, so that an append gives up during it.
         let options = Options { retry_for: Duration::from_millis(50), ..Options::default() };
         let archive = Arc::new(PostgresArchive::open_custom(through.clone(), options).await.unwrap());
         let cas = Arc::new(PostgresCas::open(through).await.unwrap());
@@ -71,7 +71,7 @@ fn submission(input: Value) -> Submission {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submission_is_asked_for_again_until_it_is_known_and_is_one_run() {
     let scene = Scene::new().await;
-    // The last one cannot be sent as a header, only in the body.
+    // The last key cannot be sent as a header, only in the body.
     for key in [None, Some("order 7".to_owned()), Some("Auftrag für Köln".to_owned())] {
         let before = scene.runs().await;
         scene.proxy.lose_answer(COMMIT, COMMIT, 20);
@@ -103,7 +103,7 @@ async fn a_submission_whose_outcome_stays_unknown_is_named_and_can_be_repeated()
     assert!(matches!(&other, EngineError::Refused(Refusal::KeyReused { .. })), "{other}");
 }
 
-/// Named and never accepted: the run is made by the repetition, under the id that was told.
+/// A run was named but never accepted: the repetition creates it under the announced id.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submission_that_was_not_made_is_made_by_its_repetition() {
     let scene = Scene::new().await;

@@ -1,4 +1,4 @@
-//! Child workflows in files of their own, put in place before anything is submitted.
+//! Bundling: replaces references to child workflow files by their contents before submission.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -14,14 +14,15 @@ use crate::spec::{Definition, NodeSpec};
 /// Reads a file.
 pub type Loader<'a> = dyn Fn(&Path) -> io::Result<Vec<u8>> + 'a;
 
-/// Replaces every `file:` in `definition` by the content of the file, relative to `base_dir`, and so on in those.
+/// Replaces every `file:` in `definition` by the content of the file, relative to `base_dir`, and likewise in the files
+/// that it reads.
 pub fn bundle(definition: &mut Definition, base_dir: &Path, loader: &Loader<'_>) -> Result<(), Diagnostics> {
     Bundling { loader, open: Vec::new() }.nodes(definition.nodes.iter_mut(), base_dir, "nodes")
 }
 
 struct Bundling<'a> {
     loader: &'a Loader<'a>,
-    /// The files we are inside of, outermost first.
+    /// The files that are being read, outermost first.
     open: Vec<PathBuf>,
 }
 
@@ -91,7 +92,7 @@ fn problem(path: String, message: String) -> Diagnostics {
     Diagnostics::one(Diagnostic { message, hint: None, path, position: None })
 }
 
-/// Without `.` and, where possible, without `..`: so that a file is recognised when it comes again.
+/// The path without `.` and, where possible, without `..`, so that a file that is read again is recognised.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {

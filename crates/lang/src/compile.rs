@@ -1,4 +1,4 @@
-//! A definition to a program.
+//! Compiles a definition to a program.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -31,7 +31,7 @@ mod shapes;
 use reads::{Mentions, Read, Reader};
 
 impl Program {
-    /// Compiles YAML or JSON text. `name` is what the diagnostics call it, usually its path.
+    /// Compiles YAML or JSON text. Diagnostics call the text `name`, usually its path.
     pub fn compile_text(name: &str, bytes: &[u8]) -> Result<Self, Diagnostics> {
         compile_source(name, bytes, |definition| {
             input::adopt(definition);
@@ -73,7 +73,7 @@ impl Program {
     pub fn from_canonical(text: &str) -> Result<Self, Diagnostics> {
         match serde_json::from_str::<Value>(text) {
             Ok(value) => Self::compile(decode::decode_value(&value)?),
-            // Not JSON as we write it: the text parser says where.
+            // Not valid JSON: the text parser reports where.
             Err(_) => {
                 let (tree, _) = Tree::parse("stored definition", text.as_bytes())?;
                 Self::compile(decode::decode_value(&tree.into_value())?)
@@ -96,7 +96,7 @@ fn compile_source(
     })
 }
 
-/// Decodes and compiles. What cannot be decoded does not hide what is wrong elsewhere: the rest is compiled as well.
+/// Decodes and compiles. A part that cannot be decoded does not hide problems elsewhere: the rest is compiled as well.
 fn compile_tree(
     tree: &Tree,
     source: Option<(&Tree, &str)>,
@@ -114,13 +114,13 @@ fn compile_tree(
     decode::finish(program, problems, source)
 }
 
-/// How a definition is read.
+/// The rules under which a definition is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
-    /// Accepted before: only what cannot be executed is refused, so that what is stored stays readable.
+    /// Accepted before: the compiler refuses only what cannot be executed, so that stored definitions stay readable.
     Stored,
     New,
-    /// New, and parts of it could not be decoded: what depends on all of the graph is not asked.
+    /// New, and partly not decoded: the compiler skips checks that need the whole graph.
     Partial,
 }
 
@@ -130,7 +130,7 @@ impl Reading {
     }
 }
 
-/// `None` if there was a problem with it.
+/// Compiles a definition. `None` if it has a problem.
 fn compile(
     definition: Definition,
     at: &At<'_>,
@@ -171,7 +171,7 @@ fn compile(
     Some(Program { ir, nodes, definition, canonical, hash, input, concurrency, labels, reads_schedule })
 }
 
-/// The text that stands for a definition. A definition has string keys and finite numbers, so it always serialises.
+/// The canonical text of a definition. A definition has string keys and finite numbers, so it always serialises.
 pub(crate) fn canonical(definition: &Definition) -> String {
     serde_json::to_string(definition).unwrap_or_default()
 }
@@ -198,7 +198,7 @@ fn within_limits(definition: &Definition, at: &At<'_>, depth: usize, problems: &
     true
 }
 
-/// One definition on its way to a program.
+/// The state of compiling one definition.
 struct Building<'a> {
     definition: &'a Definition,
     output: Option<Value>,
@@ -206,12 +206,12 @@ struct Building<'a> {
     depth: usize,
     problems: &'a mut Problems,
     mentions: Mentions,
-    /// Of the node that is being compiled.
+    /// The secrets of the node that is being compiled.
     secrets: Vec<String>,
 }
 
 impl Building<'_> {
-    /// Steps in the order of the definition, then compensations, then the output.
+    /// Compiles the steps in the order of the definition, then compensations, then the output.
     fn nodes(&mut self, at_root: &At<'_>) -> Option<Vec<CompiledNode>> {
         let at = &at_root.key("nodes");
         let definition = self.definition;

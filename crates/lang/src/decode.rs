@@ -1,4 +1,4 @@
-//! A tree to a definition: every field by itself, so that one pass finds every mistake.
+//! Decodes a tree to a definition, field by field, so that one pass finds every mistake.
 
 use indexmap::IndexMap;
 use serde::de::Error as _;
@@ -37,14 +37,14 @@ pub(crate) fn decode_node(value: &Value) -> Result<NodeSpec, Diagnostics> {
     finish(node, problems, None)
 }
 
-/// What was decoded or compiled, unless something was wrong with it.
+/// Returns the decoded or compiled value, or the diagnostics if there are problems.
 pub(crate) fn finish<T>(
     made: Option<T>,
     problems: Problems,
     source: Option<(&Tree, &str)>,
 ) -> Result<T, Diagnostics> {
     problems.finish(source)?;
-    // Nothing without a problem: a mistake of ours, but still an answer.
+    // No value and no problem is a bug in this crate; the caller still gets a diagnostic.
     made.ok_or_else(|| Diagnostics::one(Diagnostic::plain("the definition cannot be read")))
 }
 
@@ -92,7 +92,7 @@ fn nodes(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<IndexMap<S
     Some(nodes)
 }
 
-/// Stands for a name or a URL with a problem, so that the rest of the definition can be looked at.
+/// Stands for a name or a URL with a problem, so that the rest of the definition can be checked.
 const UNREADABLE: &str = "unreadable";
 
 /// Stands for a node with a problem: other nodes may need it.
@@ -127,7 +127,7 @@ fn labels(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<IndexMap<
     Some(labels)
 }
 
-/// A number or a boolean need not be quoted.
+/// Decodes the value of a label. A number or a boolean need not be quoted.
 fn label(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<String> {
     match &tree.data {
         Data::Number(value) => Some(value.to_string()),
@@ -161,12 +161,12 @@ fn node(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<NodeSpec> {
     }
     Some(match kind {
         Some(kind) => NodeSpec { kind, common },
-        // Its place in the graph is known. What its input may mention depends on the kind.
+        // The node's place in the graph is known. The variables that its input may use depend on the kind.
         None => NodeSpec { common: CommonSpec { input: None, ..common }, ..unreadable_node() },
     })
 }
 
-/// One need may be written without a list.
+/// Decodes `needs`. A single need may be written without a list.
 fn needs(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<Vec<String>> {
     match &tree.data {
         Data::String(id) => Some(vec![id.clone()]),

@@ -1,14 +1,15 @@
 //! Expressions: CEL, compiled once, evaluated against a [`Scope`].
 //!
-//! What an expression mentions is known when it is compiled: its variables, and the nodes it reads. So `nodes` may
-//! only be used as `nodes.<id>` or `nodes["<id>"]`, never as a whole or with a computed key.
+//! The compiler knows what an expression mentions: its variables, and the nodes it reads. So `nodes` may only be used
+//! as `nodes.<id>` or `nodes["<id>"]`, never as a whole or with a computed key.
 //!
-//! A plain path (`input.a[0].b`, by far the most common expression) does not go through CEL at all: it is looked up
-//! in the JSON, which is faster and keeps the order of its keys. Numbers differ from CEL in one point, because JSON
-//! does not tell `2` from `2.0`: arithmetic between an integer and a float gives a float.
+//! A plain path (`input.a[0].b`, by far the most common expression) does not go through CEL at all: the evaluator looks
+//! it up in the JSON, which is faster and keeps the order of its keys. Numbers differ from CEL in one point, because
+//! JSON does not tell `2` from `2.0`: arithmetic between an integer and a float gives a float.
 //!
-//! Every evaluation has a [`Budget`]. The CEL library parses, and has the values and functions; the tree is walked here
-//! (`plan`, `walk`), because the library's interpreter has no place to count (`docs/decisions/expression-budgets.md`).
+//! Every evaluation has a [`Budget`]. The CEL library provides the parser, the values and the functions; this module
+//! walks the tree (`plan`, `walk`), because the library's interpreter cannot count steps
+//! (`docs/decisions/expression-budgets.md`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,13 +46,13 @@ pub use scope::{NodeView, Scope};
 /// The variables an expression may use in one place.
 pub type Vars = &'static [&'static str];
 
-/// The variables of the places where expressions stand.
+/// The variables that expressions may use, by the place where they stand.
 pub mod vars {
     use super::Vars;
 
     /// In most fields of a node, and in the workflow's `output`.
     pub const NODE: Vars = &["input", "nodes", "run"];
-    /// In the `request` of an `http` node and the `env` of a `command` node: what is made of it is not stored.
+    /// In the `request` of an `http` node and the `env` of a `command` node: the rendered values are not stored.
     pub const CALL: Vars = &["input", "nodes", "run", "secrets"];
     /// In the `input` of a `map`, once an item.
     pub const MAP_INPUT: Vars = &["input", "nodes", "run", "item", "index"];
@@ -80,18 +81,19 @@ enum Code {
     Cel(plan::Plan),
 }
 
-/// What an expression mentions.
+/// The variables, nodes and secrets that an expression mentions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refs {
-    /// Its variables, `nodes` not among them.
+    /// The variables, without `nodes`.
     pub vars: Vec<&'static str>,
-    /// The ids in its `nodes.<id>`.
+    /// The ids in `nodes.<id>`.
     pub nodes: Vec<String>,
-    /// Whether it may read `run.scheduled_at`: a worker looks that up only for programs that do.
+    /// Whether the expression may read `run.scheduled_at`: a worker looks that up only for programs that do.
     pub schedule: bool,
-    /// The names in its `secrets.<name>`.
+    /// The names in `secrets.<name>`.
     pub secrets: Vec<String>,
-    /// What it certainly looks up, key by key: `["run", "id"]`. Not what `has()` or `.?` ask for.
+    /// The paths that the expression certainly looks up, key by key: `["run", "id"]`. Paths in `has()` or `.?` are left
+    /// out.
     pub paths: Vec<Vec<String>>,
 }
 
@@ -118,7 +120,7 @@ impl BadExpr {
 pub struct ExprError {
     pub expression: String,
     pub reason: String,
-    /// The limit of its budget that it went over, if that is why.
+    /// The limit of the budget that the expression exceeded, if that is the reason.
     pub exceeded: Option<Exceeded>,
 }
 
@@ -190,7 +192,7 @@ impl Expr {
 }
 
 impl ExprError {
-    /// A budget that was exceeded by an expression, or by the template that it stands in.
+    /// The error of an expression, or of the template around it, that exceeded its budget.
     pub(crate) fn exceeded(expression: &str, exceeded: Exceeded) -> Self {
         let shown: String = expression.chars().take(EXPRESSION_SHOWN_CHARS).collect();
         let cut = if shown.len() < expression.len() { "…" } else { "" };
@@ -198,10 +200,10 @@ impl ExprError {
     }
 }
 
-/// What a message shows of an expression that was too much.
+/// How many characters a message shows of an expression that exceeded its budget.
 const EXPRESSION_SHOWN_CHARS: usize = 200;
 
-/// Whether `run` stands anywhere without one of the fields that every run has.
+/// Whether the text uses `run` without one of the fields that every run has.
 fn reads_schedule(source: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     source.match_indices("run").any(|(at, run)| {

@@ -1,7 +1,7 @@
 //! The input schema of a workflow: JSON Schema, draft 2020-12.
 //!
-//! Definitions that were accepted before the whole draft was enforced keep the rules of then ([`basic`]): the canonical
-//! form says by [`InputDraft`] which rules it was accepted with.
+//! Definitions that were accepted before the whole draft was enforced keep their old rules ([`basic`]): the
+//! [`InputDraft`] in the canonical form names the rules it was accepted with.
 
 use serde_json::Value;
 use switchyard_base::Diagnostics;
@@ -26,7 +26,7 @@ pub(crate) enum InputSchema {
 }
 
 impl InputSchema {
-    /// `None` if the workflow has none, or if there was a problem with it.
+    /// Compiles the input schema. `None` if the workflow has none, or if there was a problem with it.
     pub(crate) fn compile(definition: &Definition, at: &At<'_>, problems: &mut Problems) -> Option<Self> {
         let schema = definition.input.as_ref()?;
         match definition.input_draft {

@@ -1,13 +1,13 @@
 //! The workflow language: YAML or JSON text to a compiled program.
 //!
 //! - [`spec`]: a definition as its author wrote it
-//! - [`Program`]: a definition compiled: the core's graph, and what each node does
+//! - [`Program`]: a compiled definition: the core's graph, and the action of each node
 //! - [`template`], [`expr`]: `${{ … }}` and the CEL inside
 //! - [`patch`]: changes to the graph of a running run
 //! - [`schema`]: the JSON Schema for editors
 //!
-//! The way of a text: `source` (tree with places) → `decode` ([`spec::Definition`]) → [`bundle`] (child files) →
-//! `compile` ([`Program`]). This crate never reads a file, a clock or the environment.
+//! The stages of compilation: `source` (tree with places) → `decode` ([`spec::Definition`]) → [`bundle`] (child files)
+//! → `compile` ([`Program`]). This crate never reads a file, a clock or the environment.
 
 mod bundle;
 mod compile;

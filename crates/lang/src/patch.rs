@@ -1,7 +1,7 @@
-//! Changes to a definition: what an agent or a person sends to rewrite the graph of a running run.
+//! Patches: changes to a definition that an agent or a person sends to rewrite the graph of a running run.
 //!
-//! A patch is applied to a copy, and the copy is compiled: it applies whole or not at all. Whether the nodes it
-//! touches have started is the core's question, answered by comparing fingerprints.
+//! A patch is applied to a copy, and the copy is compiled: it applies whole or not at all. The core checks whether the
+//! changed nodes have started, by comparing fingerprints.
 
 use serde_json::Value;
 use switchyard_base::{Diagnostic, Diagnostics, PatchOp, suggest};
@@ -14,7 +14,7 @@ mod diff;
 
 pub use diff::diff;
 
-/// The definition with all of `ops` applied, in order. Compile it to see whether it is good.
+/// The definition with all of `ops` applied, in order. Compile it to see whether it is valid.
 pub fn apply(definition: &Definition, ops: &[PatchOp]) -> Result<Definition, Diagnostics> {
     let mut patched = definition.clone();
     for (index, op) in ops.iter().enumerate() {
@@ -100,7 +100,7 @@ fn find<'d>(definition: &'d mut Definition, id: &str) -> Result<&'d mut NodeSpec
     definition.nodes.get_mut(id).ok_or_else(|| Refusal::new(format!("unknown node `{id}`")))
 }
 
-/// The compiler would find the dangling need too, but at the node that has it, not at the op that is wrong.
+/// Refuses to remove a node that others need. The compiler would report the need too, but not at the wrong op.
 fn refuse_if_needed(definition: &Definition, id: &str) -> Result<(), Refusal> {
     let needing: Vec<&str> = definition
         .nodes
@@ -133,7 +133,7 @@ fn merge(node: &NodeSpec, changes: &Value) -> Result<NodeSpec, Refusal> {
         }
     }
     let mut node = decode::decode_node(&Value::Object(merged)).map_err(Refusal::BadNode)?;
-    // A child that is written anew is under today's rules; one that stays keeps those that it was accepted with.
+    // A rewritten child is under today's rules; an unchanged child keeps the rules that it was accepted with.
     if ["nodes", "definition", "compensate"].iter().any(|child| changes.contains_key(*child)) {
         input::adopt_node(&mut node);
     }

@@ -1,7 +1,7 @@
-//! Problems while they are collected: a path into the definition, not yet a place in a text.
+//! Collects problems, each with a path into the definition and not yet a position in a text.
 //!
-//! Decoding and compiling know nothing of lines and columns. The path is looked up in the spanned tree at the end,
-//! so a definition that came without text goes through the same code.
+//! Decoding and compiling know nothing of lines and columns. `Problems::finish` looks the path up in the spanned tree
+//! at the end, so a definition that came without text goes through the same code.
 
 use std::fmt;
 
@@ -17,13 +17,13 @@ pub(crate) enum Step {
     Index(usize),
 }
 
-/// Where we are, as a list on the stack: free until something is wrong.
+/// The current path, as a linked list on the stack: it costs nothing until a problem is added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At<'a> {
     Root,
     Key(&'a At<'a>, &'a str),
     Index(&'a At<'a>, usize),
-    /// A place that was left and is now spoken of again.
+    /// A path stored earlier, for a problem found later.
     Remembered(&'a [Step]),
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// What a problem points at: a value, or the key it stands under.
+/// The target of a problem: a value, or the key it stands under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Value,
@@ -103,7 +103,7 @@ impl Problems {
         self.push(at, Target::Value, message.into(), hint);
     }
 
-    /// Points at the key instead of the value.
+    /// Adds a problem that points at the key instead of the value.
     pub(crate) fn add_at_key(&mut self, at: &At<'_>, message: impl Into<String>, hint: Option<String>) {
         self.push(at, Target::Key, message.into(), hint);
     }
@@ -116,7 +116,7 @@ impl Problems {
         self.list.push(Problem { steps: at.steps(), target, message, hint });
     }
 
-    /// Whether another problem would only be counted: not worth looking for a hint.
+    /// Whether another problem would only be counted, so that a hint is not worth computing.
     pub(crate) fn is_full(&self) -> bool {
         self.list.len() >= limits::PROBLEMS_MAX
     }
@@ -125,7 +125,7 @@ impl Problems {
         self.list.len() + self.unlisted
     }
 
-    /// Reports at a place that was remembered.
+    /// Reports at a stored path.
     pub(crate) fn with_steps(&mut self, steps: &[Step], report: impl FnOnce(&At<'_>, &mut Self)) {
         report(&At::Remembered(steps), self);
     }
@@ -135,7 +135,7 @@ impl Problems {
         let unlisted = self.unlisted;
         let mut list: Vec<_> = self.list.into_iter().map(|problem| problem.place(source)).collect();
         list.sort_by_key(|diagnostic| diagnostic.position.map(|position| position.offset));
-        // One mistake can be met twice on the way from the text to the graph.
+        // Decoding and compiling can report the same mistake.
         list.dedup_by(|a, b| (&a.path, &a.message) == (&b.path, &b.message));
         if unlisted > 0 {
             list.push(Diagnostic::plain(format!("and {unlisted} more")));

@@ -1,4 +1,4 @@
-//! A compiled workflow: the graph for the core, and what each node does for the workers.
+//! A compiled workflow: the graph for the core, and the action of each node for the workers.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::template::Template;
 #[derive(Debug)]
 pub struct Program {
     pub ir: Arc<Ir>,
-    /// What the nodes do, in the order of `ir.nodes`.
+    /// The actions of the nodes, in the order of `ir.nodes`.
     pub nodes: Vec<CompiledNode>,
     pub definition: Arc<Definition>,
-    /// The definition as JSON with defaults left out: what is hashed and stored.
+    /// The definition as JSON with defaults left out. This text is hashed and stored.
     pub canonical: Arc<str>,
-    /// Of `canonical`.
+    /// The hash of `canonical`.
     pub hash: Hash,
     pub(crate) input: Option<InputSchema>,
     pub(crate) concurrency: Option<(Template, NonZeroU32)>,
@@ -32,24 +32,24 @@ pub struct Program {
     pub reads_schedule: bool,
 }
 
-/// What a node does, and the policies that are the worker's business. Retries, joins and errors are in the IR.
+/// The action of a node, and the policies that the worker applies. Retries, joins and errors are in the IR.
 #[derive(Debug)]
 pub struct CompiledNode {
     pub kind: CompiledKind,
     pub when: Option<Expr>,
-    /// For `map` rendered once an item (with `item`, `index`), for `loop` once an iteration (`last`, `iteration`).
+    /// The input; rendered per item for `map` (with `item`, `index`), per iteration for `loop` (`last`, `iteration`).
     pub input: Option<Template>,
-    /// As the author wrote it: how long to wait, for nodes that wait. The limit of an attempt is in the IR.
+    /// The author's `timeout`: how long to wait, for nodes that wait. The limit of an attempt is in the IR.
     pub timeout: Option<Duration>,
     pub cache: Option<CompiledCache>,
-    /// The names in its `secrets.<name>`.
+    /// The names in the node's `secrets.<name>`.
     pub secrets: Vec<String>,
 }
 
 #[derive(Debug)]
 pub struct CompiledCache {
     pub ttl: Duration,
-    /// Without it, the key is everything that the node acts on, rendered.
+    /// The cache key. With `None`, the key is everything that the node acts on, rendered.
     pub key: Option<Template>,
 }
 
@@ -74,7 +74,7 @@ pub struct CompiledHttp {
     pub headers: Vec<(String, Template)>,
     pub query: Vec<(String, Template)>,
     pub body: Option<Template>,
-    /// Empty: any 2xx.
+    /// The accepted status codes. If empty, any 2xx.
     pub expect_status: Vec<u16>,
 }
 
@@ -98,7 +98,7 @@ pub struct CompiledCommand {
 
 #[derive(Debug)]
 pub struct CompiledTransform {
-    /// Without it, the output is the node's input.
+    /// The value. With `None`, the output is the node's input.
     pub value: Option<Template>,
 }
 
@@ -163,7 +163,7 @@ impl Program {
         self.prepare_input_within(input, &Budget::default())
     }
 
-    /// The same within a budget of the caller, who can ask it whether it was exceeded.
+    /// Like [`Program::prepare_input`], within a budget of the caller, who can check whether it was exceeded.
     pub fn prepare_input_within(&self, input: Value, budget: &Budget<'_>) -> Result<Value, Diagnostics> {
         match &self.input {
             Some(schema) => schema.prepare(input, budget),
@@ -171,20 +171,20 @@ impl Program {
         }
     }
 
-    /// The labels of its runs; the templates see `input` alone.
+    /// The labels of the workflow's runs; the templates see `input` alone.
     pub fn labels(&self) -> &[(Arc<str>, Template)] {
         &self.labels
     }
 
-    /// The key, which sees `input` alone, and cap of its runs, if the workflow limits its concurrency.
+    /// The concurrency key and the cap of the workflow's runs, if it limits them. The key sees `input` alone.
     pub fn concurrency(&self) -> Option<(&Template, NonZeroU32)> {
         self.concurrency.as_ref().map(|(key, limit)| (key, *limit))
     }
 }
 
 impl CompiledNode {
-    /// Everything the node would act on, rendered: two executions with the same are alike.
-    /// `None` for kinds whose doing is not in their fields alone.
+    /// Everything the node would act on, rendered: two executions with an equal value are alike. `None` for kinds whose
+    /// action does not follow from their fields alone.
     pub fn rendered(&self, scope: &Scope, budget: &Budget<'_>) -> Option<Result<Value, ExprError>> {
         let mut templates: Vec<&Template> = self.input.iter().collect();
         match &self.kind {
@@ -212,7 +212,7 @@ impl CompiledNode {
 }
 
 impl CompiledSleep {
-    /// When to wake up.
+    /// The time at which the node wakes up.
     pub fn wake_at(
         &self,
         scope: &Scope,
@@ -233,7 +233,7 @@ impl CompiledSleep {
     }
 }
 
-/// A duration text, or seconds.
+/// Parses a duration text, or a number of seconds.
 pub(crate) fn sleep_length(value: &Value) -> Result<Duration, String> {
     match value {
         Value::String(text) => {

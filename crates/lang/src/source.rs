@@ -1,7 +1,7 @@
-//! Text to a tree that remembers where everything stood.
+//! Parses text to a tree that records the position of every value.
 //!
-//! JSON goes the same way as YAML, of which it is a subset. Only what JSON can say is accepted: string keys, no
-//! tags of one's own, no NaN; aliases are expanded within a budget.
+//! JSON is parsed as YAML, of which it is a subset. Only values that JSON can express are accepted: string keys, no
+//! custom tags, no NaN; aliases are expanded within a budget.
 
 use serde_json::{Map, Number, Value};
 use switchyard_base::{Diagnostic, Diagnostics, Position};
@@ -35,7 +35,7 @@ impl From<saphyr_parser::Marker> for Span {
 }
 
 impl Span {
-    /// The parser counts characters, renderers want bytes: converted only for what is reported.
+    /// The position in bytes. The parser counts characters and renderers want bytes; only reported spans are converted.
     pub(crate) fn in_text(self, text: &str) -> Position {
         if text.is_ascii() {
             let offset = self.index.min(text.len());
@@ -49,7 +49,7 @@ impl Span {
     }
 }
 
-/// A value and where it stood.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tree {
     pub(crate) span: Span,
@@ -82,7 +82,7 @@ impl Tree {
         }
     }
 
-    /// A tree without places, from JSON that is already parsed.
+    /// A tree without positions, from JSON that is already parsed.
     pub(crate) fn from_value(value: Value) -> Result<Self, Diagnostics> {
         if deeper_than(&value, limits::NESTING_MAX) {
             return Err(Diagnostics::one(Diagnostic::plain(build::too_deep())));
@@ -134,7 +134,7 @@ impl Tree {
         }
     }
 
-    /// The place of a path, or of as much of it as exists: a missing field is reported where it should be.
+    /// The span of a path, or of as much of it as exists: a missing field is reported where it should be.
     pub(crate) fn find(&self, steps: &[Step], target: Target) -> Span {
         let (mut tree, mut key_span) = (self, None);
         for step in steps {
@@ -146,7 +146,7 @@ impl Tree {
                 _ => None,
             };
             let Some(next) = next else {
-                // Something inside is missing: the key above it is the best place to look.
+                // A value inside is missing: the diagnostic points at the key above it.
                 return key_span.unwrap_or(tree.span);
             };
             (key_span, tree) = next;

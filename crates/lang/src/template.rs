@@ -45,7 +45,8 @@ impl Template {
         Ok(template)
     }
 
-    /// Problems go to `problems`, and what each expression mentions goes to `found` with its place.
+    /// Compiles a template of a definition. Problems go to `problems`, and the references of each expression go to
+    /// `found` with their place.
     pub(crate) fn compile_at(
         value: &Value,
         allowed: Vars,
@@ -73,7 +74,7 @@ impl Template {
         self.0.render(scope, budget)
     }
 
-    /// Renders for a place that takes text: a string as it is, anything else as JSON.
+    /// Renders to text: a string as it is, any other value as JSON.
     pub fn render_text(&self, scope: &Scope, budget: &Budget<'_>) -> Result<String, ExprError> {
         match self.render(scope, budget)? {
             Value::String(text) => Ok(text),
@@ -85,7 +86,7 @@ impl Template {
         }
     }
 
-    /// An error about what this template gave, in its first expression's name.
+    /// An error about the value of this template, which names its expression if it is a single one.
     pub(crate) fn error(&self, reason: impl Into<String>) -> ExprError {
         match &*self.0 {
             Form::Expr(expr) => expr.error(reason),
@@ -144,7 +145,7 @@ fn push(text: &mut Vec<u8>, piece: &[u8], budget: &Budget<'_>) -> Result<(), Exc
     Ok(())
 }
 
-/// Text that pays for every byte before it is written.
+/// A text writer that charges the budget for every byte before it writes it.
 struct Metered<'a> {
     text: &'a mut Vec<u8>,
     budget: &'a Budget<'a>,
@@ -162,12 +163,12 @@ impl io::Write for Metered<'_> {
 }
 
 fn write_json(text: &mut Vec<u8>, value: &Value, budget: &Budget<'_>) -> Result<(), Exceeded> {
-    // Only the budget can stop it: JSON can be written as JSON.
+    // Only the budget can make this fail: a JSON value always serialises.
     let _ = serde_json::to_writer(Metered { text, budget }, value);
     budget.exceeded().map_or(Ok(()), Err)
 }
 
-/// Every piece is UTF-8.
+/// Converts the text, which is UTF-8 because every piece is.
 fn lossless(text: Vec<u8>) -> String {
     String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -202,7 +203,7 @@ impl Compiler<'_> {
                 let forms: Vec<(String, Form)> =
                     map.iter().map(|(key, value)| (key.clone(), self.form(value, &at.key(key)))).collect();
                 let constant = forms.iter().all(|(_, form)| form.is_constant());
-                // An escaped `$${{` is constant too, but not equal to what was written.
+                // An escaped `$${{` is constant too, but differs from the source text.
                 if constant { Form::Constant(constant_map(forms)) } else { Form::Map(forms) }
             }
             constant => Form::Constant(constant.clone()),
@@ -239,7 +240,7 @@ impl Compiler<'_> {
         }
         match pieces.as_slice() {
             [Piece::Expr(expr)] => Form::Expr(expr.clone()),
-            // The line break at the end of a block scalar is not something the author put around the expression.
+            // The line break at the end of a block scalar is not text that the author put around the expression.
             [Piece::Expr(expr), Piece::Text(rest)] if rest == "\n" => Form::Expr(expr.clone()),
             pieces if pieces.iter().all(|piece| matches!(piece, Piece::Text(_))) => {
                 Form::Constant(Value::String(joined(pieces)))
@@ -312,7 +313,7 @@ fn split(text: &str) -> Result<Vec<Part<'_>>, BadExpr> {
     Ok(parts)
 }
 
-/// Where the closing `}}` is: not inside a string, and not the end of two map literals.
+/// The position of the closing `}}`: not inside a string, and not the end of two map literals.
 fn expression_end(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut escaped) = (0usize, None, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -331,7 +332,7 @@ fn expression_end(text: &str) -> Option<usize> {
     None
 }
 
-/// How other languages write an expression in a text.
+/// The braces that other languages put around an expression in a text.
 const BRACES: [(&str, &str); 2] = [("{{", "}}"), ("${", "}")];
 
 /// How far apart braces may be.
@@ -361,7 +362,7 @@ pub(crate) fn refuse_lookalikes(value: &Value, allowed: Vars, at: &At<'_>, probl
     }
 }
 
-/// The first of a text: braces around a variable that there is here, and one of its fields.
+/// The first lookalike of a text: braces around an allowed variable and one of its fields.
 fn lookalike<'t>(text: &'t str, allowed: Vars) -> Option<&'t str> {
     let plain = |parts: Vec<Part<'t>>| {
         parts.into_iter().find_map(|part| match part {

@@ -1,4 +1,4 @@
-//! What evaluations really allocate, beside what they were charged for.
+//! Compares the memory that evaluations allocate with the bytes they were charged for.
 
 use peak_alloc::PeakAlloc;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// How far the estimate of a value's size may be off, and what an evaluation takes in any case.
+/// How far the estimate of a value's size may be off, and the memory that every evaluation takes.
 const FACTOR: usize = 4;
 const SLACK: usize = 256 * 1024;
 
@@ -29,7 +29,7 @@ fn scope() -> Scope {
     scope
 }
 
-/// How much more memory was in use at once than before.
+/// The peak of memory in use during `work`, above the use before.
 fn peak(work: impl FnOnce()) -> usize {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();

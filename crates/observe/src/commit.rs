@@ -1,4 +1,4 @@
-//! How far the archive is behind.
+//! Measures how far the archive is behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -8,13 +8,13 @@ use tokio::time::Instant;
 
 use crate::Metrics;
 
-/// Events on their way to the disk. Appends become durable in their order.
+/// Measures the events that are not durable yet. Appends become durable in order.
 #[derive(Debug)]
 pub(crate) struct Lag {
     began: Instant,
     pending: AtomicUsize,
-    /// In microseconds since `began`: when the newest that is durable was handed over, or when the first of those that
-    /// are pending was, if nothing was pending before it.
+    /// In microseconds since `began`: when the newest durable events were handed over, or the oldest pending ones, if
+    /// nothing was pending before them.
     caught_up_to: AtomicU64,
 }
 
@@ -49,7 +49,7 @@ impl Lag {
     }
 }
 
-/// Events that were handed to the archive, until it has said what became of them.
+/// Events that were handed to the archive, until it acknowledges or rejects them.
 #[derive(Debug)]
 pub struct Commit {
     metrics: Arc<Metrics>,
@@ -72,7 +72,7 @@ impl Commit {
 }
 
 impl Drop for Commit {
-    /// Also when the caller has gone.
+    /// Runs also when the caller was cancelled.
     fn drop(&mut self) {
         self.metrics.lag.pending.fetch_sub(self.events, Ordering::Relaxed);
     }

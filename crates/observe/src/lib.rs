@@ -1,11 +1,11 @@
-//! What is counted, measured and traced about runs.
+//! Metrics, logs and traces of runs.
 //!
 //! - [`Observe`]: handed through constructors to the parts that report; cloning it is cheap
 //! - [`Metrics`]: counters, gauges and histograms, and the page that Prometheus reads; [`METRICS`] is the list of them
 //! - [`trace`]: spans of runs and steps, made from events, and their export (OTLP)
 //!
-//! Most of it is read from events as they are journalled: that is where everything that happens to a run passes, in
-//! order, in whichever process it was executed. This crate never decides anything, and nothing that it does can fail a run.
+//! Most of it is derived from events as they are journalled: the journal has every event of a run, in order, no matter
+//! which process executed it. This crate never decides anything, and no failure in it can fail a run.
 
 mod about;
 mod commit;

@@ -1,9 +1,9 @@
-//! What happens, as lines of the log: runs at `info`, steps at `debug`.
+//! Log lines made from events: runs at `info`, steps at `debug`.
 
 use switchyard_core::run::{Event, EventKind};
 
 pub(crate) fn happened(events: &[Event]) {
-    // Asked once for all: with the usual filter, this is all that logging costs.
+    // One check for the whole batch: with the default filter, logging costs no more than this.
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
     }

@@ -1,4 +1,4 @@
-//! A gauge that may have nothing to show: better nothing than what was true some time ago.
+//! A gauge that may have no value: it exposes nothing rather than a stale value.
 
 use std::fmt::{Debug, Error};
 use std::sync::Arc;

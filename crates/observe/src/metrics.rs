@@ -1,4 +1,4 @@
-//! What is counted and measured. Counters are atomics; a histogram is a short lock of its own.
+//! Counters, gauges and histograms. Counters are atomics; each histogram takes its own short lock.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -19,14 +19,14 @@ use crate::commit::Lag;
 use crate::maybe::Maybe;
 use crate::workflows::Workflows;
 
-/// In seconds: from an answer out of memory to a slow disk.
+/// Histogram bounds in seconds, from an answer out of memory to a slow disk.
 const SHORT: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// In seconds: from a step that does nothing to an agent that thinks.
+/// Histogram bounds in seconds, from an empty step to a long call of an agent.
 const LONG: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 300.0, 1800.0];
 
-/// Counted since the process started.
+/// All metrics of this process, counted since it started.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -52,7 +52,7 @@ pub struct Metrics {
     runs_taken_up: Counter,
     redis_errors: Family<ReasonLabels, Counter>,
     redis_reconnects: Counter,
-    /// Set by those who have them.
+    /// Set only in processes that have a Redis or an archive to watch.
     redis_up: Maybe<i64>,
     archive_up: Maybe<i64>,
     archive_bound: Maybe<i64>,
@@ -67,7 +67,7 @@ pub struct Metrics {
     shown: Shown,
 }
 
-/// Gauges that are set when the page is asked for, by one at a time.
+/// Gauges that are set when the page is requested, by one request at a time.
 #[derive(Debug)]
 struct Shown {
     one_at_a_time: Mutex<()>,
@@ -80,7 +80,7 @@ struct Shown {
     memory: Gauge,
 }
 
-/// What only the store knows.
+/// The values of gauges that only the store knows.
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
     pub runs: usize,
@@ -91,18 +91,18 @@ pub struct Gauges {
     pub behind: Option<Behind>,
 }
 
-/// What has happened and is not in the archive yet.
+/// Changes that are not in the archive yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Behind {
     pub changes: usize,
     pub oldest: Duration,
-    /// The oldest has waited for longer than it should.
+    /// The oldest change has waited for too long.
     pub stuck: bool,
 }
 
 type Histograms<L> = Family<L, Histogram, Bounds>;
 
-/// Families make their histograms with this.
+/// Constructs the histograms of a family with these bounds.
 #[derive(Clone, Copy, Debug)]
 struct Bounds(&'static [f64]);
 
@@ -112,7 +112,7 @@ impl MetricConstructor<Histogram> for Bounds {
     }
 }
 
-/// Counters for a few values of one label, found without looking.
+/// Counters for a fixed set of label values, found by index instead of by lookup.
 type Each<const N: usize> = [Counter; N];
 
 const HOWS: [&str; 3] = ["returned", "claimed", "void"];
@@ -246,7 +246,7 @@ fn resident_bytes() -> Option<i64> {
 }
 
 impl Metrics {
-    /// What happened, as it is journalled.
+    /// Counts journalled events.
     pub(crate) fn happened(&self, events: &[Event]) {
         for event in events {
             match &event.kind {
@@ -267,19 +267,19 @@ impl Metrics {
         }
     }
 
-    /// A run that this process goes on with.
+    /// Remembers the workflow of a run that this process resumes.
     pub(crate) fn took_up(&self, run: &Run) {
         self.workflows.begun(run.id, &run.ir.name);
     }
 
-    /// A step was handed to a worker.
+    /// Counts a step that was handed to a worker.
     pub fn claimed_step(&self, queue: &str, waited: Duration) {
         let labels = KindLabels { kind: kind(queue).to_owned() };
         self.claims.get_or_create(&labels).inc();
         self.queue_wait.get_or_create(&labels).observe(waited.as_secs_f64());
     }
 
-    /// A step was executed: in this process, or by a worker over HTTP.
+    /// Records the execution of a step, in this process or by a worker over HTTP.
     pub fn executed(&self, queue: &str, outcome: &'static str, took: Duration) {
         let labels = ExecutionLabels { kind: kind(queue).to_owned(), outcome };
         self.step_duration.get_or_create(&labels).observe(took.as_secs_f64());
@@ -293,7 +293,7 @@ impl Metrics {
         self.leases_reclaimed.inc_by(claims as u64);
     }
 
-    /// Members of the group were compared with the workers that are alive.
+    /// Counts a scan that compared the members of the consumer group with the live workers.
     pub fn consumers_scanned(&self, ghosts_found: usize, ghosts_deleted: usize, errors: usize) {
         self.consumer_scans.inc();
         self.ghosts_found.inc_by(ghosts_found as u64);
@@ -301,19 +301,19 @@ impl Metrics {
         self.cleanup_errors.inc_by(errors as u64);
     }
 
-    /// A pass could not be made at all.
+    /// Counts a scan that failed as a whole.
     pub fn consumer_scan_failed(&self) {
         self.cleanup_errors.inc();
     }
 
-    /// What became of the pending entries of a leaving consumer.
+    /// Counts the pending entries of a removed consumer: returned, claimed or void.
     pub fn entries_moved(&self, returned: usize, claimed: usize, void: usize) {
         for (counter, entries) in self.entries_moved.iter().zip([returned, claimed, void]) {
             counter.inc_by(entries as u64);
         }
     }
 
-    /// Queue, priority, entries: all that are pending for long.
+    /// Sets the number of long-pending entries of each queue and priority.
     pub fn long_pending(&self, entries: &[(Arc<str>, &'static str, usize)]) {
         self.long_pending.clear();
         for (queue, priority, count) in entries {
@@ -322,7 +322,7 @@ impl Metrics {
         }
     }
 
-    /// Runs that were rebuilt from their histories.
+    /// Counts runs that were rebuilt from their histories.
     pub fn taken_up(&self, runs: usize) {
         self.runs_taken_up.inc_by(runs as u64);
     }
@@ -343,12 +343,12 @@ impl Metrics {
         self.archive_up.set(i64::from(up));
     }
 
-    /// Whether Redis belongs to the archive of this process.
+    /// Sets whether Redis is bound to the archive of this process.
     pub fn archive_is_bound(&self, bound: bool) {
         self.archive_bound.set(i64::from(bound));
     }
 
-    /// An entry of the outbox could not be archived.
+    /// Counts an outbox entry that could not be archived.
     pub fn outbox_entry_buried(&self) {
         self.outbox_buried.inc();
     }
@@ -357,29 +357,29 @@ impl Metrics {
         self.schedule_starts.inc();
     }
 
-    /// `route` is the pattern and not the path, so that there are few of them.
+    /// Records a request. `route` is the pattern and not the path, so that there are few label values.
     pub fn request(&self, route: &str, method: &'static str, status: u16, took: Duration) {
         let route = route.to_owned();
         self.requests.get_or_create(&RequestLabels { route: route.clone(), method, status }).inc();
         self.request_duration.get_or_create(&RouteLabels { route, method }).observe(took.as_secs_f64());
     }
 
-    /// Tasks handed to workers over HTTP.
+    /// Counts tasks handed to workers over HTTP.
     pub fn claimed(&self, tasks: usize) {
         self.tasks_claimed.inc_by(tasks as u64);
     }
 
-    /// What a worker over HTTP said about one.
+    /// Counts a task that a worker over HTTP has settled, by outcome.
     pub fn settled(&self, outcome: &'static str) {
         self.tasks_settled.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
-    /// What became of a signal of a plain worker.
+    /// Counts a signal of a plain worker, by outcome.
     pub fn signalled(&self, outcome: &'static str) {
         self.signals.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
-    /// The page that Prometheus reads; without what only the store knows, if it does not answer.
+    /// The page that Prometheus scrapes; without the store's gauges if the store did not answer.
     pub fn page(&self, gauges: Option<&Gauges>) -> String {
         let _one = self.shown.one_at_a_time.lock();
         self.shown.clear();
@@ -422,7 +422,7 @@ impl Shown {
     }
 }
 
-/// `function.gpu` is a `function`.
+/// The kind of task of a queue: `function` for `function.gpu`.
 fn kind(queue: &str) -> &str {
     queue.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or(queue)
 }

@@ -1,4 +1,4 @@
-//! What is handed through constructors.
+//! [`Observe`], the handle that constructors pass on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use switchyard_core::{RunId, SpanId, TraceLink};
 use crate::trace::{Headers, Spans};
 use crate::{Commit, Metrics, log};
 
-/// Metrics, and spans if they are exported.
+/// Receives metrics, logs and traces; spans only if they are exported.
 #[derive(Clone, Debug, Default)]
 pub struct Observe {
     metrics: Arc<Metrics>,
@@ -21,15 +21,16 @@ impl Observe {
         &self.metrics
     }
 
-    /// With spans, which are exported.
+    /// Adds the export of spans.
     pub fn with_spans(self, spans: Spans) -> Self {
         Self { spans: Some(Arc::new(spans)), ..self }
     }
 
-    /// Events that are about to be handed to the archive, in the order of the journal. The answer is for the ack.
+    /// Records events that are about to be handed to the archive, in the order of the journal. The caller reports the
+    /// acknowledgement to the returned [`Commit`].
     ///
-    /// They are read before they are durable: afterwards they are the archive's. Should it not take them, this
-    /// process is at its end.
+    /// They are recorded before they are durable, because the archive takes ownership of them. If it cannot store them,
+    /// this process ends.
     pub fn journalled(&self, events: &[Event]) -> Commit {
         self.metrics.happened(events);
         if let Some(spans) = &self.spans {
@@ -39,8 +40,8 @@ impl Observe {
         Commit::begin(self.metrics.clone(), events.len())
     }
 
-    /// Events that are in the archive, told by the one process that put them there. `took` is how long that was. Their
-    /// spans are told by [`Observe::report`].
+    /// Records events that this process has stored in the archive. `took` is how long that took. [`Observe::report`]
+    /// makes their spans.
     pub fn archived(&self, events: &[Event], took: Duration) {
         if events.is_empty() {
             return;
@@ -51,34 +52,34 @@ impl Observe {
         log::happened(events);
     }
 
-    /// Runs whose histories before these events are wanted before the events can be reported: each with the number of
-    /// the first of them.
+    /// Runs whose earlier history [`Observe::catch_up`] needs before these events can be reported, each with the number
+    /// of its first event in `events`.
     pub fn strangers(&self, events: &[Event]) -> Vec<(RunId, u64)> {
         self.spans.as_ref().map(|spans| spans.strangers(events)).unwrap_or_default()
     }
 
-    /// What happened to a run before the events that are to be reported.
+    /// Replays the history of a run before the events that are to be reported.
     pub fn catch_up(&self, run: RunId, history: &[Event]) {
         if let Some(spans) = &self.spans {
             spans.catch_up(run, history);
         }
     }
 
-    /// Makes spans of events that are in the archive. Of several processes, one does.
+    /// Makes spans of archived events. Only one of several processes calls it.
     pub fn report(&self, events: &[Event]) {
         if let Some(spans) = &self.spans {
             spans.happened(events);
         }
     }
 
-    /// Another process may have reported in between.
+    /// Drops all open spans, because another process may have reported in between.
     pub fn forget_reported(&self) {
         if let Some(spans) = &self.spans {
             spans.forget();
         }
     }
 
-    /// Runs that are taken up from their histories.
+    /// Records runs that this process resumes from their histories.
     pub fn taken_up<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) {
         for run in runs {
             self.metrics.took_up(run);
@@ -88,13 +89,13 @@ impl Observe {
         }
     }
 
-    /// The trace that a new run is to belong to: the one it was asked for in, or its own if spans are exported.
+    /// The trace of a new run: the caller's, or a new one if spans are exported.
     pub fn link(&self, run: RunId, asked_in: Option<TraceLink>) -> Option<Arc<TraceLink>> {
         asked_in.or_else(|| self.spans.as_ref().map(|spans| spans.new_trace(run))).map(Arc::new)
     }
 
-    /// What a call on behalf of a step says about the trace: the step is its parent, or the caller of the
-    /// run if the step is not exported.
+    /// The trace headers of a call that a step makes. The parent is the step, or the caller of the run if spans are
+    /// not exported.
     pub fn outgoing(&self, task: &Task) -> Option<Headers> {
         let link = task.trace.as_ref()?;
         let span = match &self.spans {
@@ -104,7 +105,7 @@ impl Observe {
         Some(Headers::new(link, span))
     }
 
-    /// Sends what waits to be exported.
+    /// Sends the spans that are still queued.
     pub async fn shut_down(&self) {
         if let Some(spans) = &self.spans {
             spans.shut_down().await;

@@ -1,4 +1,4 @@
-//! For loops that meet the same trouble again and again: it is said when it begins.
+//! Logs a repeated problem once: when it begins, not on every pass of a loop.
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ pub struct Once {
 }
 
 impl Once {
-    /// Whether this is not what was said last.
+    /// Whether the problem differs from the last one logged.
     pub fn is_news(&mut self, trouble: &impl Display) -> bool {
         let trouble = trouble.to_string();
         let news = self.said.as_ref() != Some(&trouble);
@@ -16,7 +16,7 @@ impl Once {
         news
     }
 
-    /// It is over: the next time is another.
+    /// The problem is over; the next occurrence is logged again.
     pub fn is_over(&mut self) {
         self.said = None;
     }

@@ -13,10 +13,10 @@ use switchyard_core::RunId;
 use crate::about;
 use crate::metrics::STATUSES;
 
-/// Workflows with series of their own. Clients choose names: without a bound they could fill the memory.
+/// The most workflows with their own series. Clients choose names: without a bound they could exhaust the memory.
 const NAMES_MAX: usize = 100;
 
-/// Runs whose workflow is remembered until they end.
+/// The most unfinished runs whose workflow is remembered.
 const RUNS_MAX: usize = 100_000;
 
 const OTHER: &str = "other";
@@ -40,7 +40,7 @@ pub(crate) struct Workflows {
     known: Mutex<Known>,
 }
 
-/// What the name of an ended run is found by: its last event does not say it.
+/// The workflow names of unfinished runs: the last event of a run does not contain the name.
 #[derive(Debug, Default)]
 struct Known {
     names: HashSet<Arc<str>>,
@@ -48,7 +48,7 @@ struct Known {
 }
 
 impl Known {
-    /// The name that a workflow is counted under.
+    /// The label of a workflow: its name, or `other` beyond [`NAMES_MAX`].
     fn label(&mut self, workflow: &Arc<str>) -> Arc<str> {
         if let Some(known) = self.names.get(workflow) {
             return known.clone();

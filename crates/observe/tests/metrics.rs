@@ -1,4 +1,4 @@
-//! What is documented is what is exposed.
+//! The documented metrics are the exposed metrics.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -51,9 +51,9 @@ fn what_is_documented_is_exposed_and_nothing_else() {
     ] {
         assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
     }
-    // A queue that is gone is not shown for ever.
+    // The page no longer shows a queue that is gone.
     assert!(!metrics.page(Some(&Gauges::default())).contains("gpu\",priority"));
-    // Nor is what the store said while it still answered.
+    // The page shows no stale values of the store when it does not answer.
     let alone = metrics.page(None);
     assert!(!alone.lines().any(|line| line.starts_with("switchyard_runs_in_flight ")), "{alone}");
     assert!(alone.lines().any(|line| line == "switchyard_redis_up 1"), "{alone}");

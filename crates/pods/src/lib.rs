@@ -1,6 +1,6 @@
-//! Which workers have a pod: the pod list of Kubernetes, by labels.
+//! Lists the pods of workers in Kubernetes, selected by labels.
 //!
-//! This crate asks, and decides nothing: who is a ghost is said in `switchyard-store-redis`.
+//! This crate only lists pods; `switchyard-store-redis` decides which consumers are ghosts.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,10 +12,10 @@ use kube::api::ListParams;
 use kube::{Api, Client, Config};
 use switchyard_store_redis::LivePods;
 
-/// How long a connection may take, and how long an answer.
+/// Time-outs of connecting to the API server, and of reading its response.
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(15);
-/// Pods that are asked for at once.
+/// Pods per page of the list.
 const PAGE: u32 = 500;
 
 /// The pods of a namespace that have certain labels.
@@ -34,16 +34,16 @@ impl fmt::Debug for PodList {
 }
 
 impl PodList {
-    /// Kubernetes as programs in a pod find it, or as `KUBECONFIG` says. Nothing is asked yet.
+    /// Configures the client from the pod's service account or from `KUBECONFIG`. Sends no request yet.
     pub async fn infer(selector: &str, namespace: Option<&str>) -> Result<Self, String> {
         let config =
             Config::infer().await.map_err(|error| format!("there is no Kubernetes here: {error}"))?;
         Self::new(config, selector, namespace)
     }
 
-    /// The namespace is that of the configuration, if none is given.
+    /// Uses the default namespace of the configuration if `namespace` is `None`.
     pub fn new(mut config: Config, selector: &str, namespace: Option<&str>) -> Result<Self, String> {
-        // The first caller in the process chooses; all of ours choose the same.
+        // Only the first call in a process installs a provider; all callers in this program install the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         config.connect_timeout = Some(CONNECT);
         config.read_timeout = Some(ANSWER);
@@ -73,7 +73,7 @@ impl LivePods for PodList {
     }
 }
 
-/// An ended pod is listed until it is removed. A pod that is ending still works.
+/// Whether the pod has not ended: Kubernetes lists ended pods until they are removed. A terminating pod still works.
 fn is_there(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     !matches!(phase, Some("Succeeded" | "Failed"))

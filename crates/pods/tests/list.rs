@@ -1,4 +1,4 @@
-//! Against an API server that serves the pod list, as far as Kubernetes documents it.
+//! `PodList` against a fake API server that serves the pod list as Kubernetes documents it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use switchyard_pods::PodList;
 use switchyard_store_redis::LivePods;
 
-/// Namespace, label selector, token: what was asked.
+/// The requests that the server received: namespace, label selector, token.
 type Asked = Arc<Mutex<Vec<(String, String, String)>>>;
 
 fn pod(name: &str, phase: &str) -> Value {

@@ -17,7 +17,7 @@ use crate::tls;
 
 const SCHEMES: &str = "redis://, rediss://, redis+unix://, redis+cluster:// or redis+sentinel://";
 
-/// A URL that was parsed. Its `Display` leaves out user, password and query.
+/// A parsed URL. Its `Display` leaves out user, password and query.
 #[derive(Clone)]
 pub struct Address {
     location: Location,
@@ -73,7 +73,7 @@ impl Address {
         self.certificates.as_ref()
     }
 
-    /// The server's name in sentences: `host:port`, the path of a socket, or the service that sentinels know.
+    /// The server's name for messages: `host:port`, the path of a socket, or a service and its sentinels.
     pub fn server_name(&self) -> String {
         match &self.location {
             Location::Server(info) => info.addr().to_string(),
@@ -85,7 +85,8 @@ impl Address {
     }
 }
 
-/// Nagle's algorithm is off: callers share a connection, and a small call must not wait for an acknowledgement.
+/// TCP settings without Nagle's algorithm: callers share a connection, and a small call must not wait for an
+/// acknowledgement.
 pub(crate) fn tcp_settings() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }
@@ -104,7 +105,7 @@ pub(crate) struct UrlParts<'a> {
     pub(crate) login: Option<&'a str>,
     pub(crate) hosts: &'a str,
     pub(crate) path: &'a str,
-    /// `name=value`, as they stand in the URL.
+    /// Pairs `name=value`, still percent-encoded.
     query: Vec<&'a str>,
 }
 

@@ -7,7 +7,7 @@ use redis::{Cmd, Pipeline, RedisFuture, Value};
 /// A connection that callers can share: clones are cheap, and calls on them do not wait for each other.
 #[derive(Clone)]
 pub enum Connection {
-    /// To one server: named by the address, or the master that sentinels named.
+    /// A connection to one server: the one that the address names, or the master that its sentinels name.
     Server(MultiplexedConnection),
     Cluster(ClusterConnection),
 }

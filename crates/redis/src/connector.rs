@@ -10,12 +10,12 @@ use crate::address::{Address, Location, tcp_settings};
 use crate::connection::Connection;
 use crate::tls;
 
-/// Limits of time for a connection.
+/// Time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// Until it is made, with login.
+    /// The limit for connecting and logging in.
     pub connect: Duration,
-    /// Until a call is answered.
+    /// The limit for the answer to a call.
     pub answer: Duration,
 }
 
@@ -33,8 +33,8 @@ impl Connector {
         Self { address, timeouts, enters_clusters: true }
     }
 
-    /// For a caller that does not run on clusters: the address of a node leads to that node alone, which
-    /// `redis_mode` in its `INFO` tells.
+    /// A connector that takes the address of one node of a cluster for that node alone. The caller can recognize such a
+    /// node by `redis_mode` in its `INFO`.
     pub fn for_single_servers(self) -> Self {
         Self { enters_clusters: false, ..self }
     }
@@ -43,7 +43,7 @@ impl Connector {
         &self.address
     }
 
-    /// Connects. The address of one node of a cluster leads into the cluster, unless the caller does not want that.
+    /// Connects. The address of one node leads into its cluster, except after [`Self::for_single_servers`].
     ///
     /// Boxed, like every call on a connection: callers' futures stay small.
     pub fn connect(&self) -> RedisFuture<'_, Connection> {
@@ -62,7 +62,7 @@ impl Connector {
         })
     }
 
-    /// Connects to receive what is published. Refused for a cluster.
+    /// Opens a connection for subscriptions. Refused for a cluster.
     pub fn subscribe(&self) -> RedisFuture<'_, PubSub> {
         let connecting = async { self.client().await?.get_async_pubsub().await };
         Box::pin(async move {
@@ -80,7 +80,7 @@ impl Connector {
         self.client().await?.get_multiplexed_async_connection_with_config(&config).await
     }
 
-    /// A client of the one server that an address stands for.
+    /// A client of the server that the address names, or of the master that its sentinels name.
     async fn client(&self) -> RedisResult<Client> {
         match self.address.location() {
             Location::Server(info) => match self.address.certificates().cloned() {
@@ -109,7 +109,8 @@ impl Connector {
     }
 }
 
-/// A user who may not ask is taken to be on a single server, which answers `MOVED` if it is not.
+/// Whether the server is a node of a cluster. False if the user may not call `INFO`: a node of a cluster then answers
+/// later calls with `MOVED`.
 async fn is_cluster(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
     let answer: RedisResult<String> = redis::cmd("INFO").arg("cluster").query_async(connection).await;
     match answer {

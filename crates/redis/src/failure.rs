@@ -5,17 +5,17 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 /// The reason why a call was not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedisFailure {
-    /// It cannot be reached, or does not answer in time.
+    /// The server cannot be reached, or does not answer in time.
     Unreachable,
-    /// It was started a moment ago and reads its data.
+    /// The server has just started and still loads its data.
     Loading,
-    /// It has become a replica: another server is the master now.
+    /// The server has become a replica: another server is the master now.
     ReadOnly,
     /// Another node of the cluster has the keys, or none has them at the moment.
     Moved,
-    /// It has reached `maxmemory` and evicts nothing.
+    /// The server has reached `maxmemory` and evicts nothing.
     Full,
-    /// It cannot write its file, or has too few replicas, and takes no writes until it can.
+    /// The server refuses writes, because it cannot save its data or has too few replicas.
     Unsafe,
     /// A wrong or missing password.
     Login,
@@ -35,7 +35,7 @@ impl RedisFailure {
         if is_absent || error.is_io_error() || error.is_timeout() || error.is_connection_dropped() {
             return Self::Unreachable;
         }
-        // A login that fails while connecting has the crate's words first and the server's behind them.
+        // For a login that fails while connecting, the crate puts its own words first and the server's into the detail.
         let code = match error.code() {
             Some(code) => code.to_owned(),
             None => detail(error).split([' ', ':']).next().unwrap_or_default().to_owned(),
@@ -54,12 +54,12 @@ impl RedisFailure {
         }
     }
 
-    /// Whether another connection may lead to another server, or is needed to log in again.
+    /// Whether the caller should drop the connection: a new one may lead to another server, or logs in again.
     pub fn ends_the_connection(self) -> bool {
         matches!(self, Self::Unreachable | Self::ReadOnly | Self::Moved | Self::Login)
     }
 
-    /// The label of metrics.
+    /// The label of the failure in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
@@ -91,9 +91,9 @@ impl RedisFailure {
         }
     }
 
-    /// Whether a call that was sent, and got this answer or none, can have changed something. Redis refuses
-    /// before it begins, except for an error inside a script, which may come after other commands of the same script.
-    /// That it takes no writes (or has no memory) it says at the first write of a script, not in its middle.
+    /// Whether a call that was sent, and got this answer or none, can have changed something. Redis refuses a call
+    /// before it executes it, except for an error inside a script, which may follow other commands of the same script.
+    /// If Redis takes no writes (or is out of memory), it refuses the first write of a script, not a later one.
     pub fn may_have_changed_something(self, error: &RedisError) -> bool {
         match self {
             Self::Unreachable => true,
@@ -108,7 +108,7 @@ impl RedisFailure {
         }
     }
 
-    /// Whether the same call can succeed a moment later. A call that was not answered in time was waited for long enough.
+    /// Whether the same call can succeed a moment later. False for a timeout: the caller has waited long enough.
     pub fn may_pass_soon(self, error: &RedisError) -> bool {
         match self {
             Self::Unreachable => !error.is_timeout(),
@@ -118,7 +118,7 @@ impl RedisFailure {
     }
 }
 
-/// The error in the server's words, if it has some.
+/// The server's message, or the whole error if there is none.
 pub fn detail(error: &RedisError) -> String {
     error.detail().map_or_else(|| error.to_string(), str::to_owned)
 }

@@ -1,5 +1,5 @@
-//! The way to Redis, for the hot store and for the checkpointer: addresses, TLS, Sentinel, Cluster, connections that are
-//! made again when they are lost, scripts, and the fenced lock. It knows no keys of either, and retries nothing by itself.
+//! The Redis client of the hot store and the checkpointer: addresses, TLS, Sentinel, Cluster, a shared connection that
+//! reconnects, scripts, and the fenced lock. This crate knows the keys of neither, and never retries a call.
 
 mod address;
 mod connection;

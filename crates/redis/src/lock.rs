@@ -1,5 +1,5 @@
-//! A lock that one process at a time has, with a fencing number: a script that writes under the lock names the number, and
-//! writes nothing when another process has taken the lock since (`has_lock` in `includes/lock.lua`).
+//! A lock that one process at a time holds, with a fencing number. A script that writes under the lock receives the
+//! number, and writes nothing if another process has taken the lock since (`has_lock` in `includes/lock.lua`).
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use redis::FromRedisValue;
 
 use crate::script::{Effect, Script};
 
-/// Text for the includes of scripts that write under a lock.
+/// The Lua include for scripts that write under a lock.
 pub const LOCK_INCLUDE: &str = include_str!("scripts/includes/lock.lua");
-/// Text for the includes of scripts that go by a time.
+/// The Lua include for scripts that need the current time.
 pub const CLOCK_INCLUDE: &str = include_str!("scripts/includes/clock.lua");
 
 const INCLUDES: &[(&str, &str)] = &[("clock", CLOCK_INCLUDE), ("lock", LOCK_INCLUDE)];
@@ -20,7 +20,7 @@ pub static LOCK_TAKE: LazyLock<Script> =
 pub static LOCK_RENEW: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/lock_renew.lua"), INCLUDES, Effect::Writes));
 
-/// Runs scripts on the Redis that has the lock.
+/// Runs scripts on the Redis that stores the lock.
 pub trait RunScript: Sync {
     type Error;
 
@@ -32,20 +32,20 @@ pub trait RunScript: Sync {
     ) -> impl Future<Output = Result<T, Self::Error>> + Send;
 }
 
-/// A lock by its key.
+/// The lock that is stored under one key.
 #[derive(Debug)]
 pub struct FencedLock<'c, C> {
     client: &'c C,
     key: String,
 }
 
-/// Whether this process has the lock.
+/// The result of an attempt to take the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     Ours {
         fence: u64,
     },
-    /// Another process has it, or the interval still lasts: ask again after that long.
+    /// Another process holds the lock, or the interval has not passed: ask again after this long.
     NotBefore(Duration),
 }
 
@@ -54,8 +54,8 @@ impl<'c, C: RunScript> FencedLock<'c, C> {
         Self { client, key }
     }
 
-    /// Takes it for `ttl`, if it is free and was last taken at least `every` ago. `owner` is the token of this process;
-    /// `time` is in ms since the epoch, or empty for the server's.
+    /// Takes the lock for `ttl`, if it is free and was last taken at least `every` ago. `owner` is the token of this
+    /// process; `time` is in ms since the epoch, or empty for the server's clock.
     pub async fn take(
         &self,
         owner: &str,
@@ -71,12 +71,12 @@ impl<'c, C: RunScript> FencedLock<'c, C> {
         })
     }
 
-    /// Renews it. False if another process has it by now.
+    /// Renews the lock. False if another process has taken it since.
     pub async fn renew(&self, fence: u64, ttl: Duration) -> Result<bool, C::Error> {
         self.set(fence, at_least_1_ms(ttl)).await
     }
 
-    /// Releases it. A process that took it over in the meantime keeps it.
+    /// Releases the lock. A process that has taken it over in the meantime keeps it.
     pub async fn release(&self, fence: u64) -> Result<(), C::Error> {
         self.set(fence, "0".to_owned()).await.map(drop)
     }
@@ -90,7 +90,7 @@ impl<'c, C: RunScript> FencedLock<'c, C> {
     }
 }
 
-/// 0 would release the lock.
+/// A TTL in ms. At least 1, because 0 would release the lock.
 fn at_least_1_ms(length: Duration) -> String {
     length.as_millis().max(1).to_string()
 }

@@ -1,18 +1,18 @@
-//! Scripts: assembled from a file and its includes, called by hash, sent again to a server that does not know them.
+//! Scripts: assembled from a file and its includes, called by hash, and loaded into a server that does not know them.
 
 use redis::aio::ConnectionLike;
 use redis::{Arg, Cmd, RedisError, Value};
 
 use crate::failure::is_unknown_script;
 
-/// Whether a script writes. The answer to one that only reads can be lost without leaving anything unknown.
+/// Whether a script writes. If the answer of a read-only script is lost, its outcome is still known: no change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Reads,
     Writes,
 }
 
-/// A script with its includes put in. The hash of its text names it, so that two releases can share one server.
+/// A script with its includes inserted. Called by the hash of its text, so that two releases can share one server.
 #[derive(Debug)]
 pub struct Script {
     text: String,
@@ -23,7 +23,7 @@ pub struct Script {
 /// The step at which a call failed.
 #[derive(Clone, Debug)]
 pub enum CallError {
-    /// The text could not be loaded: the call was refused before that, and changed nothing.
+    /// The server did not know the script, and loading it failed: the call changed nothing.
     Load(RedisError),
     Call(RedisError),
 }
@@ -37,7 +37,7 @@ impl From<CallError> for RedisError {
 }
 
 impl Script {
-    /// Puts the text of an include in place of each line `--#include name`.
+    /// Assembles a script: replaces each line `--#include name` by the text of that include.
     pub fn new(source: &str, includes: &[(&str, &str)], effect: Effect) -> Self {
         let mut text = String::new();
         for line in source.lines() {
@@ -73,12 +73,12 @@ impl Script {
         }
     }
 
-    /// The command that makes a server know it; in a cluster, every master.
+    /// The command that loads the script into a server; in a cluster, into every master.
     pub fn load_command(&self) -> Cmd {
         redis::cmd("SCRIPT").arg("LOAD").arg(&self.text).to_owned()
     }
 
-    /// Sends a call of it. A server that does not know it is sent its text, and then called again.
+    /// Sends a call of the script. If the server does not know the script, loads it and sends the call again.
     pub async fn send(
         &self,
         call: &Cmd,

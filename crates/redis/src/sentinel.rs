@@ -1,4 +1,4 @@
-//! The master of a service, as its sentinels know it.
+//! Asks sentinels for the master of a service.
 
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{Client, ConnectionAddr, RedisResult, TlsCertificates, TlsMode};
@@ -61,8 +61,8 @@ impl Sentinel {
         })
     }
 
-    /// Asks the sentinels for the master of the moment. They are asked anew for every connection: a failover is over when
-    /// they name the new master.
+    /// Asks the sentinels for the current master. Every new connection asks again, so that after a failover it leads to
+    /// the new master.
     pub(crate) async fn master(&self, certificates: Option<&TlsCertificates>) -> RedisResult<Client> {
         self.client(certificates)?.async_get_client().await
     }

@@ -1,4 +1,4 @@
-//! One connection that all callers share. Made at the first call, and again after it was discarded.
+//! One connection that all callers share. The first call connects, and so does the first call after a discard.
 
 use parking_lot::Mutex;
 use redis::{RedisError, RedisResult};
@@ -12,19 +12,19 @@ use crate::connector::Connector;
 pub struct SharedConnection {
     connector: Connector,
     current: Mutex<Current>,
-    /// Held while connecting, so that many callers make one connection; and how the last attempt failed.
+    /// Locked while connecting, so that concurrent callers make one connection. Holds the failure of the last attempt.
     connecting: tokio::sync::Mutex<Option<(Instant, RedisError)>>,
 }
 
 #[derive(Debug, Default)]
 struct Current {
     connection: Option<Connection>,
-    /// Counts connections: a caller that found an older one broken does not discard a newer one.
+    /// The number of connections so far: a caller that found an older one broken does not discard a newer one.
     number: u64,
 }
 
 impl SharedConnection {
-    /// Does not connect yet.
+    /// A shared connection that connects at the first call.
     pub fn new(connector: Connector) -> Self {
         Self { connector, current: Mutex::default(), connecting: tokio::sync::Mutex::default() }
     }
@@ -43,7 +43,7 @@ impl SharedConnection {
         if let Some(connected) = self.connected() {
             return Ok(connected);
         }
-        // Callers that waited for an attempt share its failure: they do not ask an absent server one after the other.
+        // Callers that waited for an attempt share its failure, instead of trying an absent server one after the other.
         if let Some((_, error)) = last_failure.as_ref().filter(|(at, _)| *at >= asked_at) {
             return Err(error.clone());
         }
@@ -59,7 +59,7 @@ impl SharedConnection {
         }
     }
 
-    /// Drops a connection that is of no use any more, unless it was replaced since.
+    /// Drops a broken connection, unless it has been replaced since.
     pub fn discard(&self, number: u64) {
         let mut current = self.current.lock();
         if current.number == number {

@@ -1,4 +1,4 @@
-//! Certificates that an address names.
+//! The TLS certificates that an address names.
 
 use redis::{ClientTlsConfig, TlsCertificates};
 
@@ -27,7 +27,8 @@ fn read(path: String) -> Result<Vec<u8>, AddressError> {
     std::fs::read(&path).map_err(|error| AddressError(format!("cannot read `{path}`: {error}")))
 }
 
-/// Chooses the implementation of cryptography for this process. A second choice is not an error: all are the same.
+/// Installs the cryptography provider of this process. The error of a second installation is ignored: it is the same
+/// provider.
 pub(crate) fn install_provider() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

@@ -10,13 +10,13 @@ use crate::payloads::PayloadError;
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttemptError {
     Node(NodeError),
-    /// The store has not what the attempt needs, or cannot keep its result, at the moment. That is no failure of the
-    /// node: the task is handed back, and done later or by another worker.
+    /// The store cannot supply what the attempt needs, or cannot store its result, at the moment. The node did not
+    /// fail: the task is handed back, and executed later or by another worker.
     StoreUnavailable(StoreError),
 }
 
 impl AttemptError {
-    /// The outcome of a failed node. An error is the store's: the task has no outcome yet.
+    /// The outcome of a failed node. `Err` is an error of the store: the task has no outcome yet.
     pub fn outcome(self) -> Result<TaskOutcome, StoreError> {
         match self {
             Self::Node(error) => Ok(TaskOutcome::Failed(error)),

@@ -1,4 +1,4 @@
-//! Compiled workflows by the hash of their definition: compiled once, shared by everybody.
+//! Compiled workflows by the hash of their definition: compiled once and shared.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub enum CatalogError {
     Store(#[from] StoreError),
 }
 
-/// Programs kept compiled. Beyond this half of them go, and are compiled again when needed.
+/// How many compiled programs are kept. Beyond this, half of them are dropped and compiled again when needed.
 const PROGRAMS_MAX: usize = 10_000;
 
 impl Catalog {
@@ -42,12 +42,12 @@ impl Catalog {
         Self { programs: Mutex::new(HashMap::new()), definitions, registry, hot }
     }
 
-    /// Makes a program known everywhere: its definition is durable when this returns.
+    /// Adds a program for all processes: its definition is durable when this returns.
     pub async fn add(&self, program: Arc<Program>) -> Result<(), StoreError> {
         if self.programs.lock().contains_key(&program.hash) {
             return Ok(());
         }
-        // Kept by its hash, a definition is no change to anything: an answer that was lost leaves nothing unknown.
+        // A definition is stored under its hash, so storing it again changes nothing: a lost answer is safe to retry.
         self.make_known(&program).await.map_err(StoreError::not_applied)?;
         self.keep(program);
         Ok(())
@@ -71,7 +71,7 @@ impl Catalog {
         programs.insert(program.hash, program);
     }
 
-    /// The program of a definition that is stored.
+    /// The program of a stored definition.
     pub async fn get(&self, hash: Hash) -> Result<Arc<Program>, CatalogError> {
         if let Some(program) = self.programs.lock().get(&hash) {
             return Ok(program.clone());
@@ -86,7 +86,8 @@ impl Catalog {
         Ok(program)
     }
 
-    /// From the archive, or from the hot store while that is away: what is in flight goes on meanwhile.
+    /// Reads a definition from the archive, or from the hot store while the archive is unavailable, so that runs in
+    /// flight continue.
     async fn stored(&self, hash: Hash) -> Result<Option<Arc<str>>, StoreError> {
         match self.definitions.definition(hash).await {
             Err(error) if error.is_outage() => match self.hot.kept_definition(hash).await {

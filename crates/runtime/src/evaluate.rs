@@ -1,8 +1,8 @@
-//! Evaluations, kept off the threads that serve requests and heartbeats.
+//! Evaluates expressions without blocking the threads that serve requests and heartbeats.
 //!
-//! An evaluation is tried in place on a small budget, which nearly all of them end within. One that needs more is
-//! repeated on a blocking thread with the whole budget: an evaluation changes nothing, so it can be repeated. A caller
-//! that is gone, such as a node that was cancelled, ends it.
+//! An evaluation is tried in place on a small budget, which is enough for nearly all. One that needs more is repeated
+//! on a blocking thread with the whole budget: an evaluation has no effects, so it can be repeated. It ends when its
+//! caller is gone, for example because the node was cancelled.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -17,15 +17,15 @@ use switchyard_lang::limits::EVALUATION_TIME_MAX;
 use switchyard_lang::{Budget, Expr, ExprError, Program, Scope, Template};
 use tokio::sync::Semaphore;
 
-/// What is evaluated in place: well below a millisecond.
+/// The budget for evaluation in place: well below a millisecond.
 const IN_PLACE_STEPS_MAX: u64 = 5_000;
 const IN_PLACE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Values of an input that are checked in place, and the bytes of text that count as one more.
+/// How many values of an input are checked in place, and how many bytes of text count as one more value.
 const IN_PLACE_VALUES_MAX: usize = 5_000;
 const BYTES_PER_VALUE: usize = 64;
 
-/// Evaluations on blocking threads at once: one core is left to what serves.
+/// Limits the evaluations on blocking threads: one core is left for serving.
 static THREADS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     let cores = available_parallelism().map_or(1, usize::from);
     Arc::new(Semaphore::new(cores.saturating_sub(1).max(1)))
@@ -41,7 +41,7 @@ pub(crate) async fn render_text(template: &Template, scope: &Scope) -> Result<St
     evaluate(template, scope, Template::render_text).await
 }
 
-/// The labels that a workflow gives a run with this input, or a sentence about the one that cannot be.
+/// The labels that a workflow gives a run with this input, or a sentence about an invalid one.
 pub(crate) async fn render_labels(program: &Program, input: &Value) -> Result<Labels, String> {
     if program.labels().is_empty() {
         return Ok(Labels::new());
@@ -62,7 +62,7 @@ pub(crate) async fn holds(condition: &Expr, scope: &Scope) -> Result<bool, ExprE
     evaluate(condition, scope, Expr::eval_bool).await
 }
 
-/// Evaluates `code`, in place if that is short.
+/// Evaluates `code`, in place if the evaluation is short.
 pub(crate) async fn evaluate<C, T>(code: &C, scope: &Scope, run: Evaluate<C, T>) -> Result<T, ExprError>
 where
     C: Clone + Send + 'static,
@@ -93,7 +93,7 @@ where
     .await
 }
 
-/// `None` if it takes longer.
+/// Evaluates in place; `None` if that exceeds the small budget.
 fn in_place<C, T>(code: &C, scope: &Scope, run: Evaluate<C, T>) -> Option<Result<T, ExprError>> {
     let small = Budget::new(IN_PLACE_STEPS_MAX, IN_PLACE_BYTES_MAX);
     match run(code, scope, &small) {
@@ -102,8 +102,8 @@ fn in_place<C, T>(code: &C, scope: &Scope, run: Evaluate<C, T>) -> Option<Result
     }
 }
 
-/// [`Program::prepare_input`], in place if that is short: the schema's defaults and lists of allowed values count as
-/// well as the input.
+/// [`Program::prepare_input`], in place if the check is short: the schema's defaults and lists of allowed values
+/// count as well as the input.
 pub(crate) async fn prepare_input(program: &Arc<Program>, input: Value) -> Result<Value, Diagnostics> {
     if is_small(&input) {
         let small = Budget::new(IN_PLACE_STEPS_MAX, IN_PLACE_BYTES_MAX);
@@ -138,13 +138,13 @@ fn is_small(value: &Value) -> bool {
     count(value, &mut left)
 }
 
-/// Runs `work` on a blocking thread. It is told when its caller is gone.
+/// Runs `work` on a blocking thread. The flag tells `work` that its caller is gone.
 async fn on_a_thread<T: Send + 'static>(work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> T {
     let permit = THREADS.clone().acquire_owned().await;
     let caller = Caller::default();
     let is_abandoned = caller.0.clone();
     let thread = tokio::task::spawn_blocking(move || {
-        // Held by the thread: a caller that goes does not make room before the work has ended.
+        // The thread holds the permit: a caller that is dropped does not free it before the work has ended.
         let _permit = permit;
         work(&is_abandoned)
     });
@@ -152,13 +152,13 @@ async fn on_a_thread<T: Send + 'static>(work: impl FnOnce(&AtomicBool) -> T + Se
         Ok(answer) => answer,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is being shut down, and this future with it.
+            // The runtime is shutting down, and drops this future as well.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// The future that waits for an evaluation.
+/// Sets the flag when the future that waits for an evaluation is dropped.
 #[derive(Default)]
 struct Caller(Arc<AtomicBool>);
 
@@ -200,7 +200,7 @@ mod tests {
         assert_ne!(evaluate(&expr("input.text"), &long, thread_of).await.unwrap(), here);
     }
 
-    /// A small input meets a large schema: the thread that serves requests does not check it.
+    /// A small input with a large schema is not checked on the thread that serves requests.
     #[tokio::test]
     async fn an_input_with_a_long_check_is_not_checked_in_place() {
         let allowed: Vec<u32> = (0..20_000).collect();
@@ -253,7 +253,7 @@ mod tests {
             let hour = Duration::from_secs(3600);
             evaluate_within(hour, &watched, &scope, watch).await
         });
-        // In place: begun, too long. On its thread: begun.
+        // In place: begun, over budget. On the blocking thread: begun.
         for _ in 0..3 {
             heard.recv().await.unwrap();
         }

@@ -22,16 +22,16 @@ pub use logs::{LOG_LINE_BYTES_MAX, LogStream};
 
 use crate::AttemptError;
 
-/// What a `function` node calls.
+/// A function that a `function` node calls.
 ///
-/// It can be called twice for the same attempt, if the worker is lost after its effect and before that was known:
-/// systems that must not see an effect twice get [`HandlerContext::idempotency_key`].
+/// A handler can be called twice for the same attempt, if the worker is lost after the effect and before the result
+/// was recorded. To avoid a double effect, pass [`HandlerContext::idempotency_key`] to the called system.
 #[async_trait]
 pub trait Handler: Send + Sync {
     async fn call(&self, input: Value, context: HandlerContext) -> Result<Value, AttemptError>;
 }
 
-/// Handlers by name. Cloning is cheap; a clone does not see what is registered later.
+/// Handlers by name. Cloning is cheap; a clone does not see handlers that are registered later.
 #[derive(Clone)]
 pub struct Handlers {
     by_name: Arc<BTreeMap<Arc<str>, Arc<dyn Handler>>>,
@@ -66,7 +66,7 @@ impl Handlers {
         self
     }
 
-    /// The same for a closure: `|input, context| async move { … }`.
+    /// Adds a closure as a handler: `|input, context| async move { … }`.
     pub fn register_fn<F, Fut>(&mut self, name: impl Into<Arc<str>>, function: F) -> &mut Self
     where
         F: Fn(Value, HandlerContext) -> Fut + Send + Sync + 'static,
@@ -75,7 +75,7 @@ impl Handlers {
         self.register(name, Function(function))
     }
 
-    /// In alphabetical order.
+    /// The names of the handlers, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(|name| &**name)
     }
@@ -98,7 +98,7 @@ where
     }
 }
 
-/// Gives back what it is given.
+/// Returns its input.
 struct Echo;
 
 #[async_trait]
@@ -108,8 +108,8 @@ impl Handler for Echo {
     }
 }
 
-/// Fails, for trying out what happens then: `{message?, code?, retryable? (true), until_attempt?}`.
-/// From attempt `until_attempt` on it succeeds with `{attempt}`.
+/// Fails, to try out error handling: `{message?, code?, retryable? (true), until_attempt?}`. From attempt
+/// `until_attempt` on it succeeds with `{attempt}`.
 struct Fail;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! A process's part in moving runs: its worker, if it has one, and its duties.
+//! The part of one process: its worker, if it has one, and its duties.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::kinds::{NodeSettings, Services};
 use crate::{Busy, Engine, EngineError, Handlers, WorkerPool, WorkerSettings, duties};
 
-/// How often leases and limits of claims are looked through: an attempt is that much longer than its limit at most.
+/// How often leases and limits of claims are checked: an attempt exceeds its limit by at most about this.
 const RECLAIM_EVERY: Duration = Duration::from_secs(1);
 
-/// How often what is no longer kept is removed.
+/// How often the retention duty makes a pass.
 const RETAIN_EVERY: Duration = Duration::from_secs(600);
 
 /// How often operations that are a day old are removed.
@@ -25,20 +25,20 @@ const FORGET_OPERATIONS_EVERY: Duration = Duration::from_secs(3600);
 /// How often bulk jobs are looked for.
 const BULK_EVERY: Duration = Duration::from_secs(1);
 
-/// What a host does besides the duties that every store needs.
+/// The parts of a host besides the duties that every store needs.
 #[derive(Debug, Default)]
 pub struct HostOptions {
     pub worker: Option<WorkerSettings>,
-    /// What is kept of runs that have ended; all of it, if not given.
+    /// Which ended runs are kept; all of them if `None`.
     pub retention: Option<RetentionPolicy>,
-    /// Whether the worker is reported by the duty that is the same for every store. A store pair that reports its workers
-    /// itself leaves it out.
+    /// Whether the generic duty reports the worker. A pair of stores that reports its workers itself sets this to
+    /// false.
     pub reports_worker: bool,
-    /// Duties of a store's own; they end with [`Host::stopping`].
+    /// Additional duties of a store; they end with [`Host::stopping`].
     pub further: JoinSet<()>,
 }
 
-/// Nothing runs until [`Host::work`] is called.
+/// The worker and the duties of one process. Nothing runs until [`Host::work`] is called.
 #[derive(Debug)]
 pub struct Host {
     engine: Engine,
@@ -47,7 +47,7 @@ pub struct Host {
     at_work: Mutex<Option<AtWork>>,
 }
 
-/// What [`Host::work`] started.
+/// The tasks that [`Host::work`] started.
 #[derive(Debug)]
 struct AtWork {
     pool: Option<WorkerPool>,
@@ -78,18 +78,18 @@ impl Host {
         &self.engine
     }
 
-    /// What tasks are executed with; for those who execute some outside this process.
+    /// The services that tasks are executed with, for callers that execute tasks elsewhere.
     pub fn services(&self) -> &Arc<Services> {
         &self.services
     }
 
-    /// Cancelled when the host stops: what duties of a store's own are to listen to.
+    /// Cancelled when the host stops; the additional duties of a store listen to it.
     pub fn stopping(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Starts the duties, and a worker if one is wanted. Tells what keeps the store from answering the worker, as long
-    /// as something does.
+    /// Starts the duties, and the worker if there is one. The receiver holds the reason while the store does not
+    /// answer the worker.
     pub fn work(&self, options: HostOptions) -> watch::Receiver<Option<String>> {
         let (engine, stop) = (&self.engine, &self.stop);
         let mut duties = options.further;
@@ -116,7 +116,7 @@ impl Host {
         trouble
     }
 
-    /// How busy its worker is, once there is one.
+    /// The load of the worker, once there is one.
     pub fn busy(&self) -> Option<Busy> {
         self.at_work.lock().as_ref()?.pool.as_ref().map(WorkerPool::busy)
     }
@@ -128,7 +128,7 @@ impl Host {
             if let Some(pool) = pool {
                 pool.shut_down(grace).await;
             }
-            // After the worker: what it settles last may need them.
+            // After the worker, because its last settlements may need the duties.
             self.stop.cancel();
             while duties.join_next().await.is_some() {}
         }

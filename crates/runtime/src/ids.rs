@@ -1,16 +1,16 @@
-//! Fresh identifiers: the randomness that the core does without.
+//! Random identifiers; the core itself uses no randomness.
 
 use std::time::Duration;
 
 use switchyard_core::{ApprovalId, OperationId, PatchId, RunId, Timestamp};
 use switchyard_store::OPERATIONS_KEPT;
 
-/// A run in the partition of its parent, or in the first one.
+/// A new run id in a partition: that of the run's parent, or the first one.
 pub fn run_id(now: Timestamp, partition: u16) -> RunId {
     RunId::new(now, rand::random(), partition)
 }
 
-/// For a command whose caller brings none.
+/// An operation id for a command whose caller sent none.
 pub fn operation_id() -> OperationId {
     OperationId::drawn(rand::random())
 }
@@ -23,7 +23,7 @@ pub fn patch_id() -> PatchId {
     PatchId::new(format!("patch_{:016x}", rand::random::<u64>()))
 }
 
-/// What a submission without a key of its caller's is called: its run's own id, so that nothing more has to be kept.
+/// The operation id of a submission without a caller's key: the run's own id, so no second id is stored.
 const SUBMISSION: &str = "submit_";
 
 /// How far the clock of another server may be ahead.
@@ -35,8 +35,7 @@ pub fn submission_id(run: RunId) -> Option<OperationId> {
     OperationId::new(format!("{SUBMISSION}{}", run.strip_prefix("run_")?)).ok()
 }
 
-/// The run that such a submission was for. Only one that can have been drawn here lately: to others it is a key like
-/// any other.
+/// The run of a submission id. `None` if no server can have drawn the id lately: then it is an ordinary key.
 pub fn submitted_run(key: &str, now: Timestamp) -> Option<RunId> {
     let run: RunId = format!("run_{}", key.strip_prefix(SUBMISSION)?).parse().ok()?;
     let drawn_lately = run.at() >= now.minus(OPERATIONS_KEPT) && run.at() <= now.plus(SKEW_MAX);

@@ -1,7 +1,8 @@
-//! API keys: made, checked, revoked.
+//! API keys: created, checked, revoked.
 //!
-//! A key is `swk_<id>_<secret>`. The id finds it; the secret is 256 random bits, of which only the SHA-256 is kept. A
-//! slow hash, as for passwords, would add nothing: it makes guessing expensive, and 256 random bits cannot be guessed.
+//! A key is `swk_<id>_<secret>`. The id finds the record; the secret is 256 random bits, of which only the SHA-256 is
+//! stored. A slow hash, as for passwords, would add nothing: it makes guessing expensive, and 256 random bits cannot
+//! be guessed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,18 +17,18 @@ use tokio::time::Instant;
 use crate::engine::{mutate, request};
 use crate::{EngineError, Principal};
 
-/// What is remembered of a key is looked up again after this time: another process may have revoked it.
+/// How long a key is cached: another process may have revoked it.
 const REMEMBERED_FOR: Duration = Duration::from_secs(1);
 
-/// While the archive does not answer, what was last seen counts for this long: workers over HTTP can go on settling
-/// what runs. A key that is revoked meanwhile can be used that much longer.
+/// How long a cached key stays valid while the archive does not answer, so that HTTP workers can still settle their
+/// tasks. A key that is revoked meanwhile can be used that much longer.
 const REMEMBERED_IN_OUTAGE: Duration = Duration::from_secs(300);
 
-/// A key that was made.
+/// A newly created key.
 #[derive(Debug)]
 pub struct NewApiKey {
     pub record: ApiKeyRecord,
-    /// Its text, if it was drawn here and just now: it is shown once and kept nowhere.
+    /// The key's text, if this call drew it. It is shown once and never stored.
     pub text: Option<KeyText>,
 }
 
@@ -35,7 +36,7 @@ pub struct NewApiKey {
 pub struct ApiKeys {
     access: Arc<dyn Access>,
     clock: Arc<dyn Clock>,
-    // Held for a look, never across an await.
+    // Locked briefly, never across an await.
     seen: Mutex<KeyCache>,
 }
 
@@ -47,18 +48,18 @@ impl std::fmt::Debug for ApiKeys {
 
 #[derive(Default)]
 struct KeyCache {
-    /// Only keys that exist: strangers cannot fill it.
+    /// Only existing keys are cached, so that invalid keys cannot fill the memory.
     keys: HashMap<String, (Arc<ApiKeyRecord>, Look)>,
     /// Keys are never deleted, so this stays true once it is.
     any: bool,
     none: Option<Look>,
 }
 
-/// When the archive was asked.
+/// The times at which the archive was last asked and last answered.
 #[derive(Clone, Copy)]
 struct Look {
     answered_at: Instant,
-    /// Later than the answer, while it does not answer.
+    /// Later than `answered_at` while the archive does not answer.
     asked_at: Instant,
 }
 
@@ -72,12 +73,12 @@ impl Look {
         self.asked_at.elapsed() < REMEMBERED_FOR
     }
 
-    /// Whether the archive did not answer a moment ago: it is not asked again by every request.
+    /// Whether the archive failed to answer a moment ago, so that not every request asks it again.
     fn is_awaited(self) -> bool {
         self.asked_at > self.answered_at && self.is_fresh()
     }
 
-    /// Asked in vain. None if too much time has passed since the answer.
+    /// Extends the cached answer while the archive is unavailable; `None` if the answer is too old.
     fn in_vain(self) -> Option<Self> {
         let counts = self.answered_at.elapsed() < REMEMBERED_IN_OUTAGE;
         counts.then(|| Self { asked_at: Instant::now(), ..self })
@@ -89,8 +90,8 @@ impl ApiKeys {
         Self { access, clock, seen: Mutex::default() }
     }
 
-    /// Makes a key: one that its holder has drawn, or one that is drawn here. Durable, and valid, when this returns. A
-    /// repetition with the same operation id answers the key that was made the first time.
+    /// Creates a key, from the caller's own random text or a new one. The key is durable and valid when this returns.
+    /// A repetition with the same operation id returns the key of the first request.
     pub async fn create(
         &self,
         by: &Principal,
@@ -127,18 +128,18 @@ impl ApiKeys {
         Ok(NewApiKey { record: kept, text: None })
     }
 
-    /// Every key that was ever made, oldest first.
+    /// Every key that was ever created, oldest first.
     pub async fn all(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
         self.access.api_keys().await
     }
 
-    /// A key that was ever made.
+    /// The key with this id, also if it is revoked.
     pub async fn get(&self, id: &str) -> Result<ApiKeyRecord, EngineError> {
         let record = self.access.api_key(id).await?;
         Ok(record.ok_or_else(|| StoreError::unknown("api key", id))?)
     }
 
-    /// Revokes the key. Whether it was valid until now; an error if there is no such key.
+    /// Revokes the key. Returns whether it was valid until now; fails if there is no such key.
     pub async fn revoke(
         &self,
         by: &Principal,
@@ -155,10 +156,10 @@ impl ApiKeys {
         Ok(revoked)
     }
 
-    /// Whether a key was ever made. Revoking the last one does not open the doors again.
+    /// Whether any key was ever created. Revoking the last key does not open the API again.
     ///
-    /// As long as there is none the archive is asked every time: the first key counts for the next request, whichever
-    /// process made it. Only while the archive does not answer, what it said last counts for a while.
+    /// While there is none, every call asks the archive, so that the first key applies to the next request, whichever
+    /// process created it. Only while the archive does not answer, its last answer is used for a while.
     pub async fn any(&self) -> Result<bool, StoreError> {
         {
             let seen = self.seen.lock();
@@ -181,12 +182,12 @@ impl ApiKeys {
         Ok(seen.any)
     }
 
-    /// Whether there is a valid key.
+    /// Whether at least one key is valid.
     pub async fn any_live(&self) -> Result<bool, StoreError> {
         Ok(self.all().await?.iter().any(|key| key.revoked_at.is_none()))
     }
 
-    /// The key that this is the text of, if it is one and is not revoked.
+    /// The record of the key with this text, if the key is valid.
     pub async fn check(&self, text: &str) -> Result<Option<Arc<ApiKeyRecord>>, StoreError> {
         let Some(text) = KeyText::parse(text) else { return Ok(None) };
         let Some(record) = self.find(text.id()).await? else { return Ok(None) };
@@ -212,7 +213,7 @@ impl ApiKeys {
     }
 }
 
-/// Takes the same time wherever they differ.
+/// Compares two hashes in constant time.
 fn same(one: &Hash, other: &Hash) -> bool {
     let differing = one.0.iter().zip(other.0).fold(0, |differing, (a, b)| differing | (a ^ b));
     std::hint::black_box(differing) == 0

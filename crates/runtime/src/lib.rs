@@ -1,5 +1,4 @@
-//! What makes runs move: the engine that takes commands, the workers that execute nodes, the duties that keep
-//! time.
+//! The runtime: the engine that takes commands, the workers that execute nodes, and the background duties.
 //!
 //! - [`Engine`]: everything that can be done with runs, over a [`HotStore`](switchyard_store::HotStore) and an
 //!   [`Archive`](switchyard_store::Archive)

@@ -1,4 +1,4 @@
-//! Values in and out of storage: small ones inline, large ones in the CAS; callers see no difference.
+//! Stores and loads values: small ones inline, large ones in the CAS; callers see no difference.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use switchyard_core::Payload;
 use switchyard_core::payload::INLINE_BYTES_MAX;
 use switchyard_store::{Cas, StoreError};
 
-/// The largest value a node may take or give.
+/// The largest input or output of a node, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub enum PayloadError {
 }
 
 impl PayloadError {
-    /// Whether the value is gone or damaged: trying again does not bring it back.
+    /// Whether the value is gone or damaged, so that a retry does not help.
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::NotJson(_) | Self::Store(StoreError::Unknown { .. } | StoreError::Corrupt(_)))
     }
@@ -49,7 +49,7 @@ impl Payloads {
         &self.cas
     }
 
-    /// Puts a value away, durably.
+    /// Stores a value durably.
     pub async fn keep(&self, value: &Value) -> Result<Payload, PayloadError> {
         if value.is_null() {
             return Ok(Payload::null());
@@ -66,11 +66,11 @@ impl Payloads {
             return Err(PayloadError::TooLarge { bytes });
         }
         let content = Bytes::from(String::from(Box::<str>::from(text)).into_bytes());
-        // Kept by its hash, a payload is no change to anything: an answer that was lost leaves nothing unknown.
+        // A payload is stored under its hash, so storing it again changes nothing: a lost answer is safe to retry.
         Ok(Payload::Cas(self.cas.put(content).await.map_err(StoreError::not_applied)?))
     }
 
-    /// Brings a value back.
+    /// Loads a value.
     pub async fn load(&self, payload: &Payload) -> Result<Value, PayloadError> {
         match payload {
             Payload::Json(raw) => Ok(serde_json::from_str(raw.get())?),
@@ -78,7 +78,7 @@ impl Payloads {
         }
     }
 
-    /// Brings a value back, or names one that is gone or damaged: a reference stands in its place.
+    /// Loads a value, or returns a reference in its place if it is gone or damaged.
     pub async fn show(&self, payload: &Payload) -> Result<Value, PayloadError> {
         match (self.load(payload).await, payload) {
             (Err(error), Payload::Cas(reference)) if error.is_loss() => {
@@ -88,7 +88,7 @@ impl Payloads {
         }
     }
 
-    /// Brings its text back, without looking into it.
+    /// Loads the JSON text of a value without parsing it.
     pub async fn load_text(&self, payload: &Payload) -> Result<Box<RawValue>, PayloadError> {
         match payload {
             Payload::Json(raw) => Ok((**raw).to_owned()),

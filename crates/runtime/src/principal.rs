@@ -1,11 +1,11 @@
-//! Who asks for a change.
+//! The caller that requests a change.
 
 use std::fmt;
 use std::sync::Arc;
 
 use switchyard_store::ApiKeyRecord;
 
-/// The name of a caller that sends no API key, because the server wants none.
+/// The name of a caller without an API key, at a server that requires none.
 const ANONYMOUS: &str = "api";
 
 /// The name under which Switchyard itself starts runs.
@@ -29,7 +29,7 @@ impl Principal {
         Self { name: name.into(), key_id: None }
     }
 
-    /// A program of this machine at a server that wants no keys.
+    /// A program of this machine, at a server that requires no keys.
     pub fn anonymous() -> Self {
         Self::local(ANONYMOUS)
     }
@@ -44,12 +44,12 @@ impl Principal {
         Self { name: name.into(), key_id: self.key_id.clone() }
     }
 
-    /// What histories record.
+    /// The name that histories record.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Of the API key that the caller sent, if it sent one.
+    /// Id of the API key that the caller sent, if any.
     pub fn key_id(&self) -> Option<&str> {
         self.key_id.as_deref()
     }

@@ -1,7 +1,7 @@
-//! Secrets of nodes: looked up at the call, put into the request or the environment of the program, stored nowhere.
+//! Secrets of nodes: read at the call, put into the request or the environment of the program, never stored.
 //!
-//! What a called service or program sends back may have them in it. They are taken out of outputs and errors before
-//! those become part of the run.
+//! A called service or program may send secrets back. They are removed from outputs and errors before these become
+//! part of the run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,13 +18,13 @@ use switchyard_lang::Scope;
 /// The largest secret, in bytes.
 const SECRET_BYTES_MAX: u64 = 64 * 1024;
 
-/// Shorter texts are not taken out: they stand in too many places that have nothing to do with the secret.
+/// The shortest text that is redacted: shorter ones occur in too many places that have nothing to do with the secret.
 const REDACTED_BYTES_MIN: usize = 4;
 
-/// Where secrets are found: in the files of a folder, then among values that were given.
+/// The sources of secrets: the files of a folder first, then the given values.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// Has a file for each secret, named like it.
+    /// A folder with one file for each secret, which has the secret's name.
     pub dir: Option<PathBuf>,
     pub values: BTreeMap<String, String>,
 }
@@ -36,7 +36,7 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Files are read anew each time, so a secret can be rotated under a running worker.
+    /// Reads a secret. Files are read each time, so that a secret can be rotated while the worker runs.
     async fn get(&self, name: &str) -> Result<String, NodeError> {
         if let Some(dir) = &self.dir {
             match read(dir.join(name)).await {
@@ -48,7 +48,7 @@ impl Secrets {
                 }
             }
         }
-        // Retryable: another worker may have it, or it may be on its way to this one.
+        // Retryable: another worker may have the secret, or this one may get it soon.
         let missing =
             || NodeError::retryable("secret_missing", format!("this worker has no secret `{name}`"));
         self.values.get(name).cloned().ok_or_else(missing)
@@ -71,7 +71,7 @@ async fn read(file: PathBuf) -> io::Result<String> {
 #[derive(Default)]
 pub struct Revealed {
     values: Vec<(String, String)>,
-    /// What is taken out, and what takes its place; the longest first.
+    /// The texts to redact with their replacements, the longest first.
     forms: Vec<(Vec<u8>, String)>,
 }
 
@@ -94,7 +94,7 @@ impl Revealed {
         Ok(Self { values, forms })
     }
 
-    /// The scope with `secrets` in it.
+    /// A copy of the scope that contains `secrets`.
     pub(crate) fn added_to(&self, scope: &Scope) -> Scope {
         let mut scope = scope.clone();
         let values = self.values.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
@@ -106,7 +106,7 @@ impl Revealed {
         self.forms.iter().any(|(form, _)| find(text, form).is_some())
     }
 
-    /// Bytes from outside, before anything is made of them.
+    /// Redacts external bytes before they are parsed.
     pub(crate) fn redact_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         let mut bytes = bytes;
         for (form, instead) in &self.forms {
@@ -117,12 +117,12 @@ impl Revealed {
         bytes
     }
 
-    /// Bytes of the longest form of a secret.
+    /// The length of the longest form of a secret, in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.forms.first().map_or(0, |(form, _)| form.len())
     }
 
-    /// The end of a text, which may begin within a secret.
+    /// Redacts the end of a text, which may begin within a secret.
     pub(crate) fn redact_tail(&self, mut tail: Vec<u8>) -> Vec<u8> {
         for (form, instead) in &self.forms {
             let cut = (1..form.len()).find(|cut| tail.starts_with(&form[*cut..]));
@@ -141,7 +141,7 @@ impl Revealed {
         NodeError { message: message.into(), ..error }
     }
 
-    /// Also where JSON had a secret in other words: escaped, as a number, as a key.
+    /// Redacts a value, including escaped text, numbers and keys.
     pub(crate) fn redact(&self, value: Value) -> Value {
         if self.forms.is_empty() {
             return value;
@@ -164,7 +164,7 @@ impl Revealed {
     }
 }
 
-/// How a secret can come back: as it is, in a URL, in JSON, in base64.
+/// The forms in which a secret can be sent back: verbatim, in a URL, in JSON, in base64.
 fn forms_of((name, value): &(String, String)) -> Vec<(Vec<u8>, String)> {
     let json = Value::String(value.clone()).to_string();
     let mut forms = vec![value.clone(), value.trim().to_owned(), json[1..json.len() - 1].to_owned()];
@@ -176,7 +176,7 @@ fn forms_of((name, value): &(String, String)) -> Vec<(Vec<u8>, String)> {
     forms.into_iter().map(|form| (form.into_bytes(), format!("[secret {name}]"))).collect()
 }
 
-/// As a URL has it in its query and in its path.
+/// The encodings of a value in the query and in the path of a URL.
 fn in_urls(value: &str) -> Vec<String> {
     let Ok(mut url) = Url::parse("http://x/") else { return Vec::new() };
     url.query_pairs_mut().append_pair("", value);

@@ -1,6 +1,6 @@
 //! Two typed handlers and a workflow, in one process: `cargo run -p switchyard-sdk --example greet -- Ada`.
 //!
-//! State is in `./switchyard-data`. Kill it whenever you like, and run it again: what was accepted goes on.
+//! State is in `./switchyard-data`. Kill the program at any time and run it again: accepted runs continue.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ struct Person {
 
 async fn look_up(input: Greet, cx: Context) -> Result<Person, HandlerError> {
     if input.name.is_empty() {
-        // Trying again would not help.
+        // Another attempt would fail as well.
         return Err(HandlerError::permanent("no_name", "whom shall I greet?"));
     }
     if cx.attempt() == 1 {

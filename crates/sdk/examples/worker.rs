@@ -1,7 +1,7 @@
 //! A worker and a client of a server, in one program: `switchyard up` in one terminal, and in another
 //! `cargo run -p switchyard-sdk --example worker`.
 //!
-//! The handler keeps how far it is: kill this program while it counts, start it again, and it goes on from there.
+//! The handler saves checkpoints: kill this program while it counts, start it again, and it continues from there.
 
 use std::time::Duration;
 
@@ -32,13 +32,13 @@ async fn count(input: Count, cx: Context) -> Result<u32, HandlerError> {
         tokio::time::sleep(Duration::from_millis(input.pause_ms)).await;
         counted += 1;
         cx.save_checkpoint(counted).await?;
-        // Followers of the run see it at once.
+        // Followers of the run see the number at once.
         cx.stream(counted).await?;
     }
     Ok(counted)
 }
 
-/// Counts on the server at this address, and gives what was seen on the way.
+/// Counts on the server at this address. Returns the streamed output and the result.
 pub(crate) async fn count_at(url: &str, to: u32, pause_ms: u64) -> anyhow::Result<(Vec<String>, u32)> {
     let worker = Worker::connect(url).handler("count", count).start().await?;
     let switchyard = Switchyard::connect(url).open().await?;

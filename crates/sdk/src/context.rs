@@ -1,4 +1,4 @@
-//! Which call of a handler this is.
+//! The context of a handler's call.
 
 use std::fmt::Display;
 
@@ -15,12 +15,12 @@ use crate::HandlerError;
 #[cfg(test)]
 mod tests;
 
-/// Given to a handler with its input: which run, which node, which attempt.
+/// The context of a handler's call: the run, the node and the attempt.
 ///
-/// When the run is cancelled, the handler's future is dropped at the `.await` where it stands, unless it has asked
-/// about that ([`Context::cancelled`], [`Context::is_cancelled`], [`Context::cancellation`]): then it has a grace in
-/// which to come to an end of its own. When the node's `timeout` is over it is dropped without one. What has to be
-/// cleaned up in any case belongs in a [`Drop`].
+/// When the run is cancelled, the worker drops the handler's future at its current `.await`, unless the handler listens
+/// for cancellation ([`Context::cancelled`], [`Context::is_cancelled`], [`Context::cancellation`]): then it has a grace
+/// period in which to return. When the node's `timeout` expires, the worker drops the future without a grace period.
+/// Put clean-up that must always happen in a [`Drop`].
 #[derive(Clone, Debug)]
 pub struct Context {
     call: HandlerContext,
@@ -49,23 +49,24 @@ impl Context {
         &self.call.node
     }
 
-    /// Counted from 1. A call that is made again because its process died has the same number as before.
+    /// The number of the attempt, from 1. A call that is repeated because its process died keeps its number.
     pub fn attempt(&self) -> u32 {
         self.call.attempt
     }
 
-    /// The same for every attempt of this node in this run, and for no other.
+    /// A key that is unique to this node in this run, and the same for all its attempts.
     ///
-    /// A handler can run twice: the process can die after its effect and before its result was recorded. Pass this
-    /// key on to the system that must not see the effect twice.
+    /// A handler can run twice: the process can die after the handler's effect and before its result is recorded. Pass
+    /// this key to the system that must not see the effect twice.
     pub fn idempotency_key(&self) -> &str {
         &self.call.idempotency_key
     }
 
-    /// What an earlier call for this node has kept with [`Context::save_checkpoint`]: an attempt that failed, or one
-    /// whose process died.
+    /// The checkpoint that an earlier call for this node saved with [`Context::save_checkpoint`]: an attempt that
+    /// failed, or one whose process died.
     ///
-    /// It goes with the node: what has succeeded, or failed for good, starts from nothing if its run is retried.
+    /// The checkpoint is removed when the node succeeds or fails for good; if the run is then retried, the node starts
+    /// without one.
     pub fn checkpoint<T: DeserializeOwned>(&self) -> Result<Option<T>, HandlerError> {
         let Some(kept) = &self.call.checkpoint else { return Ok(None) };
         serde_json::from_value(kept.clone()).map(Some).map_err(|error| {
@@ -73,58 +74,58 @@ impl Context {
         })
     }
 
-    /// Keeps how far the work is, instead of what was kept before. When this returns, it survives everything.
+    /// Saves a checkpoint, which replaces the one before. When this returns, the checkpoint is durable.
     ///
-    /// Each is an event in the run's history, so keep one where repeating the work would hurt, and not in every
-    /// turn of a loop.
+    /// Each checkpoint is an event in the run's history, so save one where repeating the work would be expensive, and
+    /// not in every iteration of a loop.
     pub async fn save_checkpoint(&self, value: impl Serialize) -> Result<(), HandlerError> {
         let value = serde_json::to_value(value)?;
         self.call.keep(&value).await.map_err(said)
     }
 
-    /// Shows a piece of output to followers of the run, such as the tokens of a language model as they come.
+    /// Streams a chunk of output to followers of the run, such as the tokens of a language model.
     ///
-    /// Chunks stay in the history, in order; those that come together share an event (`node_chunks`). One has at
-    /// most 4,096 bytes as JSON, and an attempt at most 100,000 of them. Nothing but followers reads them: what the
-    /// workflow goes on with is what the handler returns.
+    /// Chunks stay in the history, in order; chunks that arrive together share an event (`node_chunks`). A chunk has at
+    /// most 4,096 bytes as JSON, and an attempt at most 100,000 chunks. Only followers read them: the workflow
+    /// continues with the value that the handler returns.
     pub async fn stream(&self, chunk: impl Serialize) -> Result<(), HandlerError> {
         let chunk = serde_json::to_value(chunk)?;
         self.call.stream(chunk).await.map_err(said)
     }
 
-    /// Says that the work goes on, and is an error if it no longer counts.
+    /// Sends a heartbeat, and returns an error if the claim is lost.
     ///
-    /// Workers say so by themselves as long as their process lives. This is for handlers that want to know at once,
-    /// before something expensive.
+    /// Workers send heartbeats by themselves as long as their process lives. A handler calls this before an expensive
+    /// step, to learn at once whether its result will still count.
     pub async fn heartbeat(&self) -> Result<(), HandlerError> {
         self.call.heartbeat().await.map_err(said)
     }
 
-    /// Whether the run was cancelled, or the node given to another worker: its result will not count.
+    /// Whether the run was cancelled, or another worker got the node: the handler's result will not count.
     pub fn is_cancelled(&self) -> bool {
         self.call.cancellation.listen().is_cancelled()
     }
 
-    /// Returns when [`Context::is_cancelled`].
+    /// Waits until [`Context::is_cancelled`] is true.
     pub async fn cancelled(&self) {
         self.call.cancellation.listen().cancelled().await;
     }
 
-    /// The same as a token to hand on.
+    /// A token that is cancelled when [`Context::is_cancelled`] becomes true, to pass to other code.
     pub fn cancellation(&self) -> CancellationToken {
         self.call.cancellation.listen().clone()
     }
 
-    /// Logs a message of the level `info`: it is kept with the run (`switchyard runs logs`), and goes through [`tracing`]
-    /// with the handler, run, node and attempt beside it.
+    /// Logs a message at level `info`. The run stores it (`switchyard runs logs` shows it), and [`tracing`] gets it
+    /// with the handler, run, node and attempt as fields.
     ///
-    /// It is durable at the latest when the handler's result is. An attempt keeps 2,000 lines and 256 KiB; what is beyond
-    /// that is dropped.
+    /// The line is durable at the latest when the handler's result is. An attempt stores up to 2,000 lines and 256 KiB;
+    /// later lines are dropped.
     pub fn log(&self, message: impl Display) {
         self.log_at(LogLevel::Info, message);
     }
 
-    /// The same with another level.
+    /// Logs a message at the given level, as [`Context::log`] does.
     pub fn log_at(&self, level: LogLevel, message: impl Display) {
         let message = message.to_string();
         self.call.log(level, &message);
@@ -136,13 +137,13 @@ impl Context {
         });
     }
 
-    /// The span with those fields, for [`tracing::Instrument`].
+    /// The span of this call, with the handler, run, node and attempt as fields, for [`tracing::Instrument`].
     pub fn span(&self) -> &Span {
         &self.span
     }
 }
 
-/// A store that does not answer is no fault of the node: the attempt is made again.
+/// Converts the error of a claim. If the store does not answer, the attempt does not count and is repeated.
 fn said(error: ClaimError) -> HandlerError {
     match error {
         ClaimError::Lost => HandlerError::retryable("claim_lost", error),

@@ -1,4 +1,4 @@
-//! What can go wrong: in a handler, and in what a program asks of it.
+//! Errors of handlers, and errors of the SDK.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use switchyard_core::{NodeError, RunId};
 use switchyard_runtime::{AttemptError, EngineError};
 use switchyard_store::StoreError;
 
-/// Why an attempt at a handler failed.
+/// The reason why an attempt at a handler failed.
 ///
-/// Every error that `?` meets becomes a retryable one with the code `handler_error`, its causes in the message:
+/// `?` converts every error into a retryable one with the code `handler_error` and the chain of causes as message:
 ///
 /// ```
 /// # use switchyard_sdk::HandlerError;
@@ -20,24 +20,24 @@ use switchyard_store::StoreError;
 /// assert_eq!(parse("x").unwrap_err().code(), "handler_error");
 /// ```
 ///
-/// It is deliberately not a [`std::error::Error`] itself: that is what lets `?` take all of them.
+/// It deliberately does not implement [`std::error::Error`]: otherwise `?` could not convert every error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerError(Cause);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Cause {
     Node(NodeError),
-    /// The attempt does not count: its task is handed back.
+    /// The store did not answer: the attempt does not count, and the worker releases its task.
     StoreUnavailable(NodeError),
 }
 
 impl HandlerError {
-    /// It may pass: the node's `retry` applies.
+    /// Creates a temporary error: the node's `retry` applies.
     pub fn retryable(code: &str, message: impl fmt::Display) -> Self {
         Self(Cause::Node(NodeError::retryable(code, message.to_string())))
     }
 
-    /// It will come back: the node fails at once, however many attempts it has left.
+    /// Creates a permanent error: the node fails at once, however many attempts it has left.
     pub fn permanent(code: &str, message: impl fmt::Display) -> Self {
         Self(Cause::Node(NodeError::permanent(code, message.to_string())))
     }
@@ -52,17 +52,18 @@ impl HandlerError {
         }
     }
 
-    /// A stable word for programs, which `non_retryable` in a workflow names, and expressions see as `error.code`.
+    /// A stable identifier for programs. `non_retryable` in a workflow names it, and expressions see it as
+    /// `error.code`.
     pub fn code(&self) -> &str {
         &self.error().code
     }
 
-    /// A sentence for people.
+    /// A sentence for humans.
     pub fn message(&self) -> &str {
         &self.error().message
     }
 
-    /// Whether trying the same thing again can help.
+    /// Whether another attempt may succeed.
     pub fn is_retryable(&self) -> bool {
         self.error().retryable
     }
@@ -90,48 +91,48 @@ impl From<HandlerError> for AttemptError {
     }
 }
 
-/// Why it did not do what it was asked.
+/// The reason why a request to Switchyard failed.
 ///
-/// A run that fails is no such error: it is a [`RunFailure`](crate::RunFailure) in the run's
+/// A failed run is not such an error: it is a [`RunFailure`](crate::RunFailure) in the run's
 /// [`RunOutcome`](crate::RunOutcome).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The workflow is not valid: every mistake, with its place.
+    /// The workflow is invalid. Contains all errors with their places.
     #[error("{0}")]
     Workflow(Diagnostics),
 
-    /// The file of a workflow cannot be read.
+    /// A workflow file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
         /// Which one.
         path: PathBuf,
-        /// Why not.
+        /// The error from the file system.
         source: std::io::Error,
     },
 
-    /// The input, or a signal's payload, cannot be turned into JSON.
+    /// The input, or a signal's payload, cannot be serialised to JSON.
     #[error("the value is not JSON")]
     Value(#[source] serde_json::Error),
 
-    /// The run succeeded, but its output is not of the type that was asked for.
+    /// The run succeeded, but its output is not of the requested type.
     #[error("{run} succeeded, but its output is not of the type asked for")]
     Output {
         /// Which one.
         run: RunId,
-        /// What is different.
+        /// The error of the deserialisation.
         source: serde_json::Error,
     },
 
-    /// The store does not take steps at the moment. Accepted runs are not lost: wait again, or open the folder anew.
+    /// The store does not answer. Accepted runs are not lost: wait again, or reopen the folder.
     #[error("the store does not answer: {0}")]
     Trouble(String),
 
-    /// The server refused it, or did not answer.
+    /// The server refused the request, or did not answer.
     #[error(transparent)]
     Server(#[from] switchyard_client::Error),
 
-    /// Anything else that the engine refused or could not do.
+    /// Any other error of the engine.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

@@ -1,4 +1,4 @@
-//! Following a run.
+//! Follows the events of a run.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use switchyard_runtime::Follow;
 
 use crate::Error;
 
-/// The events of a run, in order, none missing and none twice; also through lost connections and restarts of a server.
+/// The events of a run, in order and each exactly once, also across lost connections and restarts of a server.
 ///
-/// What handlers stream comes as `node_chunks`, see [`Event::chunks`]. When a node starts again, what its last attempt
-/// had streamed does not count.
+/// Output that handlers stream arrives as `node_chunks` events, see [`Event::chunks`]. When a node starts another
+/// attempt, discard the chunks of the one before.
 #[derive(Debug)]
 pub struct RunEvents(Side);
 
@@ -31,7 +31,7 @@ impl RunEvents {
         Self(Side::Server(Box::new(events)))
     }
 
-    /// The next event; waits until there is one. `None` after the run's end.
+    /// Waits for the next event. Returns `None` after the run's end.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         let (follow, ready, ended) = match &mut self.0 {
             Side::Server(events) => return Ok(events.next().await?),
@@ -46,7 +46,7 @@ impl RunEvents {
         Ok(ready.pop_front())
     }
 
-    /// The same as a stream.
+    /// Converts this into a stream of events.
     pub fn into_stream(self) -> impl Stream<Item = Result<Event, Error>> {
         futures::stream::unfold(Some(self), |events| async {
             let mut events = events?;

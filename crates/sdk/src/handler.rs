@@ -1,4 +1,4 @@
-//! From a typed function to the handler that a worker calls.
+//! Wraps a typed function as the handler that a worker calls.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use crate::{Context, HandlerError};
 
-/// Makes a function known under its name.
+/// Registers a function as the handler with this name.
 pub(crate) fn register<I, O, F, Fut>(handlers: &mut Handlers, name: &str, function: F)
 where
     I: DeserializeOwned + Send + 'static,
@@ -39,7 +39,7 @@ where
     F: Fn(I, Context) -> Fut,
     Fut: Future<Output = Result<O, HandlerError>>,
 {
-    // The same input will be as wrong the next time.
+    // Permanent: another attempt would get the same input.
     let input = serde_json::from_value(input).map_err(|error| {
         NodeError::permanent("input", format!("the input is not what `{name}` takes: {error}"))
     })?;

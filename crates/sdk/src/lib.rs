@@ -1,8 +1,8 @@
 //! Durable workflows in a Rust program.
 //!
 //! A workflow is a graph of steps in YAML or JSON. Its `function` nodes call handlers: async functions of this
-//! program, with typed input and output. A run that was accepted ends, through crashes of every part: every step is
-//! in the data folder before the next one starts, and the next process that opens the folder goes on from there.
+//! program, with typed input and output. An accepted run ends even if any part crashes: every step is stored in the
+//! data folder before the next one starts, and the next process that opens the folder continues from there.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -62,15 +62,15 @@
 //!
 //! # What is guaranteed
 //!
-//! Exactly once is about state: a step's result changes its run once. A handler can run twice, if its process dies
-//! after its effect and before its result was recorded; [`Context::idempotency_key`] is for systems that must not see the
-//! effect twice. A handler that blocks its thread cannot be stopped, and holds a thread of the runtime: use
+//! State changes exactly once: a step's result changes its run once. A handler can run twice, if its process dies after
+//! the effect and before the result is recorded; pass [`Context::idempotency_key`] to systems that must not see the
+//! effect twice. A handler that blocks its thread cannot be stopped, and occupies a thread of the runtime: use
 //! `tokio::task::spawn_blocking`.
 //!
 //! # While a handler works
 //!
-//! Its [`Context`] keeps checkpoints that the next attempt, or the next process, goes on from; streams output to those
-//! who follow the run; and says when the result is no longer wanted:
+//! Its [`Context`] saves checkpoints, from which the next attempt or the next process continues; streams output to
+//! followers of the run; and reports cancellation:
 //!
 //! ```
 //! # use switchyard_sdk::{Context, HandlerError};
@@ -89,8 +89,8 @@
 //!
 //! # At a server
 //!
-//! [`Worker::connect`] lends the same handlers to a server, and [`Switchyard::connect`] submits, follows and controls runs
-//! there with the same words as here:
+//! [`Worker::connect`] runs the same handlers for a server, and [`Switchyard::connect`] submits, follows and controls
+//! runs on the server with the same methods:
 //!
 //! ```no_run
 //! # use switchyard_sdk::{Context, HandlerError, Worker, Switchyard};

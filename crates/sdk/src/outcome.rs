@@ -1,4 +1,4 @@
-//! How a run ended.
+//! The outcome of a run.
 
 use std::fmt;
 
@@ -10,28 +10,28 @@ use switchyard_runtime::RunView;
 
 use crate::Error;
 
-/// The end of a run: its output, or why there is none.
+/// The outcome of a run: its output, or its failure.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "a run that failed says so here"]
 pub struct RunOutcome<T> {
-    /// Which run.
+    /// The id of the run.
     pub run: RunId,
-    /// What it came to.
+    /// The output, or the failure.
     pub result: Result<T, RunFailure>,
 }
 
 impl<T> RunOutcome<T> {
-    /// The output, or the failure as an error to pass on with `?`.
+    /// The output, or the failure as an error for `?`.
     pub fn output(self) -> Result<T, RunFailure> {
         self.result
     }
 
-    /// Whether there is an output.
+    /// Whether the run succeeded.
     pub fn succeeded(&self) -> bool {
         self.result.is_ok()
     }
 
-    /// Why there is no output.
+    /// The failure, if the run did not succeed.
     pub fn failure(&self) -> Option<&RunFailure> {
         self.result.as_ref().err()
     }
@@ -41,11 +41,11 @@ impl<T> RunOutcome<T> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RunFailure {
-    /// Which run.
+    /// The id of the run.
     pub run: RunId,
     /// [`RunStatus::Failed`] or [`RunStatus::Cancelled`].
     pub status: RunStatus,
-    /// The node, the attempt, a code and a sentence.
+    /// The error: the node, the attempt, a code and a message.
     pub error: RunError,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for RunFailure {
 
 impl std::error::Error for RunFailure {}
 
-/// Reads the end of a run that has ended.
+/// Reads the outcome of a run that has ended.
 pub(crate) fn read<T: DeserializeOwned>(ended: RunView) -> Result<RunOutcome<T>, Error> {
     let (run, status) = (ended.run_id, ended.status);
     if status != RunStatus::Succeeded {

@@ -1,4 +1,4 @@
-//! What can be said about a run when it is submitted.
+//! Options of a submission.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use switchyard_core::run::Concurrency;
 use switchyard_core::{Labels, Timestamp};
 use switchyard_runtime::{Start, Submission};
 
-/// How a run is to be taken in, beside its workflow and its input. The default is what the workflow itself says.
+/// Options of a submission, besides the workflow and the input. The defaults come from the workflow.
 #[derive(Clone, Debug, Default)]
 pub struct SubmitOptions {
     idempotency_key: Option<String>,
@@ -20,55 +20,55 @@ pub struct SubmitOptions {
 }
 
 impl SubmitOptions {
-    /// Nothing special.
+    /// Creates the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same key with the same workflow and input is the same run, however often it is submitted; with others it
-    /// is refused.
+    /// Sets an idempotency key: submissions with the same key, workflow and input are the same run. A submission with
+    /// the same key and another workflow or input is refused.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
         self
     }
 
-    /// At most `limit` runs with this key are under way; the others stand in line.
+    /// Sets a concurrency key: at most `limit` runs with this key run at once; the others are queued.
     pub fn concurrency(mut self, key: &str, limit: NonZeroU32) -> Self {
         self.concurrency = Some(Concurrency { key: key.into(), limit: limit.get() });
         self
     }
 
-    /// No node starts before this moment.
+    /// Sets the start: no node starts before this time.
     pub fn start_at(mut self, at: Timestamp) -> Self {
         self.start = Some(Start::At(at));
         self
     }
 
-    /// The first nodes start so long after the run was accepted.
+    /// Delays the start: the first nodes start this long after the run was accepted.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.start = Some(Start::After(delay));
         self
     }
 
-    /// The priority of the nodes that have none of their own, 1 (last) to 10 (first).
+    /// Sets the priority of nodes that have none of their own, 1 (last) to 10 (first).
     pub fn priority(mut self, priority: u8) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// The run fails if it has not ended so long after its start.
+    /// Sets a deadline: the run fails if it has not ended this long after its start.
     pub fn deadline(mut self, after: Duration) -> Self {
         self.deadline = Some(after);
         self
     }
 
-    /// A word to find the run by; a run has at most 16 of them.
+    /// Adds a label, by which filters find the run; a run has at most 16 labels.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.insert(key.into(), value.into());
         self
     }
 
-    /// At most so many nodes of the run are queued or executed at once.
+    /// Limits how many nodes of the run are queued or executed at once.
     pub fn parallelism(mut self, nodes: NonZeroU32) -> Self {
         self.parallelism = Some(nodes);
         self

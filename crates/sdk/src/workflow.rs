@@ -1,4 +1,4 @@
-//! Which workflow to run: a text, a program, or a registered name.
+//! The workflow to run: a text, a program, or a registered name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::Error;
 
 /// A workflow to run or to register.
 ///
-/// A `&str` or `String` is the text of one, YAML or JSON; [`Workflow::named`] is one that was registered.
+/// A `&str` or `String` is the text of a workflow, YAML or JSON; [`Workflow::named`] is a registered one.
 #[derive(Clone, Debug)]
 pub struct Workflow(Source);
 
@@ -21,25 +21,25 @@ enum Source {
     Named { name: String, version: Option<u32> },
 }
 
-/// A workflow that can run, and its version if it was found by name.
+/// A compiled workflow, and its version if it is a registered one.
 pub(crate) struct Resolved {
     pub(crate) program: Arc<Program>,
     pub(crate) version: Option<u32>,
 }
 
-/// A workflow as a server takes it.
+/// A workflow in the form that a server accepts.
 pub(crate) enum ForServer {
     Named { name: String, version: Option<u32> },
     Definition(serde_json::Value),
 }
 
 impl Workflow {
-    /// The newest version that is registered under this name.
+    /// The newest version of the workflow registered under this name.
     pub fn named(name: impl Into<String>) -> Self {
         Self(Source::Named { name: name.into(), version: None })
     }
 
-    /// That version, and not the newest. Changes nothing for a workflow that is not named.
+    /// Selects a version of a registered workflow. Has no effect on other workflows.
     pub fn version(mut self, number: u32) -> Self {
         if let Source::Named { version, .. } = &mut self.0 {
             *version = Some(number);
@@ -47,7 +47,7 @@ impl Workflow {
         self
     }
 
-    /// Reads a file now, with the files of child workflows that it names.
+    /// Reads a workflow file, and the files of the child workflows that it names.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let text = std::fs::read(path).map_err(|source| Error::Read { path: path.into(), source })?;
@@ -58,7 +58,8 @@ impl Workflow {
             .map_err(Error::Workflow)
     }
 
-    /// What a server is sent: a name, or a definition that was compiled here, so that mistakes have their places.
+    /// The form to send to a server: a name, or a definition. Definitions are compiled here first, so that errors have
+    /// their places in the text.
     pub(crate) fn for_server(self) -> Result<ForServer, Error> {
         let definition = |program: &Program| serde_json::to_value(&*program.definition).map_err(Error::Value);
         Ok(match self.0 {

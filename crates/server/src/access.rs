@@ -1,4 +1,4 @@
-//! Authentication: API keys, or every program on this machine as long as there are no keys.
+//! Authentication: by API key; as long as no key exists, every program on this machine is admitted.
 
 use std::net::IpAddr;
 
@@ -11,27 +11,27 @@ use crate::ServerState;
 use crate::cors;
 use crate::problem::Problem;
 
-/// Whom a server lets in.
+/// Which clients a server admits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Every client until the first API key is made; from then on holders of keys, even if all were revoked.
+    /// Every client until the first API key is created; then only holders of keys, even if all keys are revoked.
     #[default]
     UntilKeysExist,
-    /// Holders of API keys. A server that other machines can reach is never set to anything else.
+    /// Holders of API keys. A server that other machines can reach always uses this.
     Keys,
     /// Every client.
     Everyone,
 }
 
-/// What supervisors and tools ask before they have a key. They tell nothing about runs.
+/// Routes that need no key, for supervisors and tools. They reveal nothing about runs.
 pub(crate) const PUBLIC: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
 
-/// In `Sec-WebSocket-Protocol`, because a browser lets a page set no other header of a WebSocket. Not in the address:
-/// that is written into logs on the way.
+/// The prefix of a key in `Sec-WebSocket-Protocol`, the only header of a WebSocket that a browser lets a page set. The
+/// key is not in the URL, because proxies log URLs.
 const PROTOCOL_PREFIX: &str = "bearer.";
 
-/// Lets a request in, or says why not. Routes take who asks as `Extension<Principal>`. A client that has a key may call
-/// the server by any name.
+/// Authenticates a request. Routes get the caller as `Extension<Principal>`. The server does not check the host name of
+/// requests with a key.
 pub(crate) async fn enter(state: &ServerState, request: &mut Request) -> Result<(), Problem> {
     named_once(request.headers())?;
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
@@ -76,7 +76,7 @@ fn wrong_key() -> Problem {
         .challenge("Bearer realm=\"switchyard\", error=\"invalid_token\"")
 }
 
-/// With two of them, a proxy may have looked at the other one.
+/// Rejects repeated `Host` and `Origin` headers: a proxy may have checked the other one.
 fn named_once(headers: &HeaderMap) -> Result<(), Problem> {
     for name in [header::HOST, header::ORIGIN] {
         if headers.get_all(&name).iter().count() > 1 {
@@ -87,9 +87,10 @@ fn named_once(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A server that wants no keys listens on loopback only. A request that names another machine comes from a web page whose
-/// name was made to point here, and one of another origin from a page that some other program serves; neither may
-/// command what runs on this machine. Where keys are wanted they do no harm: the page has none.
+/// Rejects requests from web pages of other origins. A server without keys listens on loopback only. A request with a
+/// foreign host name comes from a page whose name resolves to this machine (DNS rebinding), one with a foreign origin
+/// from a page that another program serves; neither may control this server. With keys the check is not needed: such
+/// a page has no key.
 fn from_this_machine(state: &ServerState, request: &Request) -> Result<(), Problem> {
     let headers = request.headers();
     let host = text(headers.get(header::HOST));
@@ -109,7 +110,7 @@ fn text(value: Option<&HeaderValue>) -> Option<&str> {
     value.map(|value| value.to_str().unwrap_or("?"))
 }
 
-/// Whether a page of this origin was served under the very name and port that the request asks for.
+/// Whether the origin has the same host name and port as the request.
 fn is_own(origin: &str, host: Option<&str>) -> bool {
     let Some((scheme, authority)) = origin.split_once("://") else { return false };
     let usual_port = match scheme {

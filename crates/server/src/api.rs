@@ -1,4 +1,4 @@
-//! Routes and their documentation, registered in one go: what is not documented cannot be reached.
+//! Registers routes together with their documentation, so that no route is undocumented.
 
 use axum::Router;
 use axum::handler::Handler;
@@ -12,14 +12,14 @@ use crate::ServerState;
 use crate::access;
 use crate::problem::Document;
 
-/// Every route so far, and the OpenAPI of it.
+/// The routes registered so far, and their OpenAPI paths and schemas.
 pub(crate) struct Api {
     router: Router<ServerState>,
     paths: Map<String, Value>,
     schemas: SchemaGenerator,
 }
 
-/// What a client can ask for: one method on one path.
+/// The documentation of one method on one path.
 pub(crate) struct Operation {
     id: &'static str,
     tag: &'static str,
@@ -135,7 +135,7 @@ impl Operation {
         self
     }
 
-    /// Every field of `T` is a parameter in the query.
+    /// Documents every field of `T` as a query parameter.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
         let required = schema["required"].as_array().cloned().unwrap_or_default();
@@ -159,7 +159,7 @@ impl Operation {
         self
     }
 
-    /// It takes no `Idempotency-Key`: it changes nothing, or what it changes is told apart by a claim.
+    /// The operation takes no `Idempotency-Key`: it changes nothing, or a claim identifies its change.
     pub(crate) fn keyless(mut self) -> Self {
         self.keyless = true;
         self
@@ -181,7 +181,7 @@ impl Operation {
         .problems([400, 409])
     }
 
-    /// A JSON body.
+    /// Documents a JSON body.
     pub(crate) fn body(mut self, schema: Value, required: bool) -> Self {
         self.body = Some(json!({
             "required": required,
@@ -211,7 +211,7 @@ impl Operation {
 
     fn describe(mut self, path: &str, schemas: &mut SchemaGenerator) -> Value {
         let problem = schemas.subschema_for::<Document<'_>>().to_value();
-        // Anything can meet a store that does not answer, or a mistake of ours, and come from a stranger.
+        // Every operation can get a bad request, meet a bug, or find the store unavailable.
         self.problems.extend([400, 500, 503, 504]);
         let public = access::PUBLIC.contains(&path);
         if !public {
@@ -244,7 +244,7 @@ impl Operation {
     }
 }
 
-/// What each status means here.
+/// The description of each error status.
 const PROBLEMS: [(u16, &str); 14] = [
     (400, "The request cannot be read: an id, a query or JSON that is not one"),
     (401, "An API key is wanted, and none or a wrong one was sent"),

@@ -1,4 +1,4 @@
-//! What browsers need to hear before they let a page of another origin use the API.
+//! CORS: headers that let web pages of other origins use the API.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -8,17 +8,17 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DEL
 const HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, last-event-id, traceparent, tracestate",
 );
-/// How long a browser need not ask again, in seconds.
+/// How long a browser may cache a preflight response, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// The request's origin, if it is among those that were set.
+/// The request's origin, if the configured origins include it.
 pub(crate) fn listed(origins: &[String], headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
     let text = origin.to_str().ok()?;
     origins.iter().any(|listed| listed.eq_ignore_ascii_case(text)).then(|| origin.clone())
 }
 
-/// Whether a browser asks what it may send. It cannot send a key with that.
+/// Whether the request is a CORS preflight. Browsers cannot send a key with one.
 pub(crate) fn is_preflight(request: &Request) -> bool {
     *request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
@@ -33,7 +33,7 @@ pub(crate) fn preflight() -> Response {
     response
 }
 
-/// Lets the page read the answer.
+/// Adds the headers that let the page read the response.
 pub(crate) fn admit(origin: HeaderValue, response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -1,4 +1,4 @@
-//! Reading requests: bodies, queries and paths, each refused with a problem document.
+//! Extractors for bodies, queries and paths; each rejects invalid input with a problem document.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::ServerState;
 use crate::limits::Limits;
 use crate::problem::Problem;
 
-/// A JSON body. It may nest 128 levels deep: the parser refuses more.
+/// A JSON body. The parser rejects more than 128 levels of nesting.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<ServerState> for Body<T> {
@@ -30,7 +30,7 @@ impl<T: DeserializeOwned> FromRequest<ServerState> for Body<T> {
     }
 }
 
-/// A JSON body that may be left out: then it is the default.
+/// A JSON body that may be empty; then the value is `T::default()`.
 pub(crate) struct OptionalBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalBody<T> {
@@ -109,10 +109,10 @@ fn not_as_expected(error: &serde_json::Error) -> Problem {
     }
 }
 
-/// The header that names a request, so that it takes effect once however often it is sent.
+/// The header with the id of a change, so that a repeated request takes effect once.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// What the caller says in `Idempotency-Key`, if it sends the header.
+/// The value of the `Idempotency-Key` header, if the caller sends it.
 pub(crate) struct IdempotencyKey(pub(crate) Option<OperationId>);
 
 impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
@@ -132,14 +132,14 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     }
 }
 
-/// The id of the change that a request asks for, from when it is handed to the engine. If the request then ends without an
-/// outcome, the answer names it.
+/// The id of the change that a request makes, set before the route calls the engine. If the request ends without an
+/// outcome, the error response names this id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangeId(Arc<OnceLock<OperationId>>);
 
 impl ChangeId {
     pub(crate) fn is(&self, id: OperationId) {
-        // A request asks for one change.
+        // A request makes one change, so the id is set once.
         let _ = self.0.set(id);
     }
 
@@ -148,8 +148,8 @@ impl ChangeId {
     }
 }
 
-/// The id of a change: the caller's `Idempotency-Key`, or one that is drawn here. Every route that changes something takes
-/// it and hands it to the engine.
+/// The id of a change: the caller's `Idempotency-Key`, or a random id. Every route that changes something passes it to
+/// the engine.
 pub(crate) struct Operation(pub(crate) OperationId);
 
 impl<S: Send + Sync> FromRequestParts<S> for Operation {
@@ -165,7 +165,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Operation {
     }
 }
 
-/// What stands in the query.
+/// The parsed query string.
 pub(crate) struct Params<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
@@ -179,7 +179,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// What stands in the path.
+/// The parsed path parameters.
 pub(crate) struct Segments<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segments<T> {
@@ -223,7 +223,7 @@ impl schemars::JsonSchema for Lasting {
     }
 }
 
-/// A moment in a body, as RFC 3339.
+/// A timestamp in a body, in RFC 3339.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment(pub(crate) Timestamp);
 
@@ -250,7 +250,7 @@ impl schemars::JsonSchema for Moment {
     }
 }
 
-/// Refuses text that would make a history unreadable.
+/// Rejects text of more than `bytes_max` bytes, which would make a history unreadable.
 pub(crate) fn short<'t>(field: &str, text: &'t str, bytes_max: usize) -> Result<&'t str, Problem> {
     if text.len() <= bytes_max {
         return Ok(text);

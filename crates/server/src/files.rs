@@ -1,9 +1,9 @@
-//! Open files: a connection is one.
+//! The limit on open files; each connection uses one.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Lets this process have as many connections as the system permits: the usual limit is far below it, for the sake of
-/// programs that use `select`. Answers how many open files it may have, if there is a limit.
+/// Raises this process's soft limit on open files to the hard limit. The default soft limit is far lower, for the sake
+/// of programs that use `select`. Returns the limit in force, or `None` if there is none.
 pub fn allow_many_connections() -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

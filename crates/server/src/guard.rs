@@ -1,5 +1,5 @@
-//! What holds for every request: it ends in time, a panic is an answer, and a client that goes away does not stop
-//! half of what it asked for.
+//! Middleware around every request: limits its time, turns a panic into an error response, and completes the work of a
+//! client that disconnects.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::extract::ChangeId;
 use crate::problem::Problem;
 use crate::routes::tasks::{CLAIM, WAIT_MAX};
 
-/// Cancelled when the client has gone.
+/// Cancelled when the client has disconnected.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientGone(pub(crate) CancellationToken);
 
@@ -42,7 +42,7 @@ pub(crate) async fn guard(State(state): State<ServerState>, mut request: Request
     response
 }
 
-/// Unknown methods are counted as one: clients can invent any number.
+/// The method as a metric label. Unknown methods share one label, because clients can invent any number of them.
 fn known(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -60,8 +60,8 @@ async fn carry_through(mut request: Request, next: Next, time_max: Duration) -> 
     let _dropped_with_the_connection = gone.drop_guard();
     let change = ChangeId::default();
     request.extensions_mut().insert(change.clone());
-    // Spawned: the server drops this future when the client goes away, and what has begun must be carried through
-    // (a change is durable before those who follow the run are told of it).
+    // Spawned, because hyper drops this future when the client disconnects, and the handler must still complete: a
+    // change is durable before the engine notifies followers of the run.
     let work = tokio::spawn(next.run(request));
     let problem = match tokio::time::timeout(time_max, work).await {
         Ok(Ok(response)) => return response,
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::extract::Operation;
 
-    /// Routes that never answer, or panic, after they were told the id of the change.
+    /// Routes that hang or panic, with and without the id of a change.
     fn routes() -> Router {
         let hangs = async |_: Operation| std::future::pending::<()>().await;
         let panics = async |_: Operation| -> () { panic!("as meant") };

@@ -1,12 +1,12 @@
-//! The HTTP side of the engine.
+//! The HTTP API of the engine.
 //!
-//! - [`router`]: every route over a [`ServerState`]; [`serve`]: the same on a listener, with limits on connections
+//! - [`router`]: all routes over a [`ServerState`]; [`serve`]: serves them on a listener, with limits on connections
 //! - `routes`: one file for each resource; a route is registered together with its documentation (`api`)
-//! - `problem`: how every failure is answered (RFC 9457)
-//! - `access`: who may come in; `cors`: which web pages may
-//! - `strict_lines`: requests whose lines two parties could read differently
-//! - `guard`: what holds for all requests: time, panics, clients that go away
-//! - `wire`: runs and events as clients see them
+//! - `problem`: error responses (RFC 9457)
+//! - `access`: authentication; `cors`: web pages of other origins
+//! - `strict_lines`: rejects request heads with a bare LF, which a proxy could parse differently
+//! - `guard`: middleware around every request: time limit, panics, clients that disconnect
+//! - `wire`: runs and events in the form that clients see
 //!
 //! This crate never opens a store, never decides what happens to a run, and never reads the environment.
 

@@ -1,21 +1,21 @@
-//! What a server bears with.
+//! Limits on requests and connections.
 
 use std::time::Duration;
 
-/// Set once, for all requests.
+/// Limits on requests and connections, the same for all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The largest body, in bytes.
     pub body_bytes_max: usize,
     /// How long a request's headers may take: a client that sends them byte by byte is cut off.
     pub headers_wait_max: Duration,
-    /// The same for its body.
+    /// How long a request's body may take to arrive.
     pub body_wait_max: Duration,
-    /// How long a request may take; one that waits for work, that much longer than its wait.
+    /// How long a request may take. A claim of tasks may take this long in addition to the longest wait for work.
     pub request_max: Duration,
-    /// How often a stream says that there is nothing new.
+    /// How often an idle stream sends a heartbeat.
     pub heartbeat_every: Duration,
-    /// How long requests under way may take to end once the server stops.
+    /// How long the server waits for requests in progress when it stops.
     pub grace: Duration,
 }
 

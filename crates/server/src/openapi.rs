@@ -1,10 +1,10 @@
-//! The OpenAPI document, and the shapes in it that are written by hand because they are built by hand.
+//! The OpenAPI document, and hand-written schemas for the documents that routes build without a `JsonSchema` type.
 
 use serde_json::{Value, json};
 
 use crate::routes;
 
-/// OpenAPI 3.1 of everything that [`router`](crate::router) serves.
+/// The OpenAPI 3.1 document of all routes of [`router`](crate::router).
 pub fn document() -> Value {
     routes::api().finish().1
 }
@@ -21,7 +21,7 @@ pub(crate) fn moment_or_null() -> Value {
     json!({ "type": ["string", "null"], "format": "date-time" })
 }
 
-/// Or null.
+/// A schema that also allows null.
 pub(crate) fn maybe(schema: Value) -> Value {
     json!({ "anyOf": [schema, { "type": "null" }] })
 }
@@ -34,7 +34,7 @@ pub(crate) fn run_status() -> Value {
     json!({ "type": "string", "enum": names })
 }
 
-/// A run and where it stands.
+/// The id and the status of a run.
 pub(crate) fn run_at() -> Value {
     json!({
         "type": "object",
@@ -254,7 +254,7 @@ pub(crate) fn api_key() -> Value {
     })
 }
 
-/// A schedule as it was put, and where it stands.
+/// A schedule with its next start and its last run.
 pub(crate) fn schedule() -> Value {
     json!({
         "type": "object",
@@ -277,7 +277,7 @@ pub(crate) fn schedule() -> Value {
     })
 }
 
-/// What became of a tick of a schedule.
+/// The outcome of a tick of a schedule.
 pub(crate) fn schedule_start() -> Value {
     json!({
         "type": "object",
@@ -294,7 +294,7 @@ pub(crate) fn schedule_start() -> Value {
     })
 }
 
-/// One event of a run: see `wire`.
+/// One event of a run, see `wire`.
 pub(crate) fn event() -> Value {
     json!({
         "type": "object",
@@ -322,7 +322,7 @@ pub(crate) fn page(name: &str, items: Value) -> Value {
     })
 }
 
-/// The schema of a thing as a list shows it: without its payload.
+/// The schema of a list entry, which lacks the field named by `payload`.
 pub(crate) fn listed(mut schema: Value, payload: &str) -> Value {
     if let Some(required) = schema["required"].as_array_mut() {
         required.retain(|name| name != payload);

@@ -1,5 +1,4 @@
-//! Failures as clients see them: RFC 9457 problem documents with a stable code. What only the operator should
-//! know goes to the log.
+//! Error responses: RFC 9457 problem documents with a stable code. Details for the operator go to the log.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -23,7 +22,7 @@ pub(crate) struct Problem {
     hint: Option<String>,
     problems: Vec<Diagnostic>,
     operation: Option<Box<OperationId>>,
-    /// For `WWW-Authenticate`.
+    /// The value of the `WWW-Authenticate` header.
     challenge: Option<&'static str>,
 }
 
@@ -99,7 +98,7 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, code, detail)
     }
 
-    /// Something on this side is wrong: the client hears that, the log hears what.
+    /// An error of the server. The client gets a generic sentence, the log gets the cause.
     pub(crate) fn internal(code: &'static str, cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(code, %cause, "a request failed on our side");
         Self::new(
@@ -119,12 +118,13 @@ impl Problem {
         .hint("this request changed nothing; try again")
     }
 
-    /// It may have been done. Its caller can find out, and have it done if it was not, by asking again with the id.
+    /// The change may have been made. If the caller repeats the request with the id, the server makes the change unless
+    /// it was made already, and returns its outcome.
     pub(crate) fn outcome_unknown(operation: &OperationId, cause: &dyn std::fmt::Display) -> Self {
         Self::unanswered(cause).of_change(Some(operation))
     }
 
-    /// Names the change that this is about, if it is about one.
+    /// Adds the id of the change to the problem, and a hint on how to repeat it. Does nothing if `operation` is `None`.
     pub(crate) fn of_change(mut self, operation: Option<&OperationId>) -> Self {
         if let Some(operation) = operation {
             self.operation = Some(Box::new(operation.clone()));
@@ -135,7 +135,7 @@ impl Problem {
         self
     }
 
-    /// A change that is not repeated by an id of its own.
+    /// The store did not confirm a change, and the problem names no id to repeat it with.
     fn unanswered(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "the store did not answer whether it made a change");
         Self::new(
@@ -145,7 +145,7 @@ impl Problem {
         )
     }
 
-    /// Where the two are is for the log.
+    /// Redis and the archive hold data of different installations. Their addresses go to the log only.
     fn mismatched(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "Redis and the archive do not belong together");
         Self::new(
@@ -156,7 +156,7 @@ impl Problem {
         .hint("nothing was changed; the log and `switchyard doctor` say what to do")
     }
 
-    /// What was asked for is done; only what it came to cannot be told.
+    /// The server made the change, but cannot read the result.
     pub(crate) fn done_and_unread(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "the store did not answer");
         Self::new(
@@ -167,7 +167,7 @@ impl Problem {
         .hint("read it later; repeated with the same `Idempotency-Key`, it is not done again")
     }
 
-    /// For what is read after a change was made, to be shown in the answer: that it cannot be read does not undo the change.
+    /// Converts an error from a read that follows a change: the failed read does not undo the change.
     pub(crate) fn after_the_change(self) -> Self {
         match self.code {
             "store_unavailable" => Self::done_and_unread(&self.detail),
@@ -187,7 +187,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        // Only strings and numbers: it always serialises.
+        // The document has only strings and numbers, so serialising it cannot fail.
         let body = serde_json::to_vec(&self.document()).unwrap_or_default();
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();
@@ -294,7 +294,7 @@ impl From<InvalidId> for Problem {
     }
 }
 
-/// What cannot be written as JSON: nothing that is ours.
+/// A value that cannot be serialised is a bug of the server.
 impl From<serde_json::Error> for Problem {
     fn from(error: serde_json::Error) -> Self {
         Self::internal("not_json", &error)

@@ -1,4 +1,4 @@
-//! Connections: accepted, held to limits, and let go in order.
+//! Accepts connections, applies limits to them, and closes them gracefully.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -18,18 +18,18 @@ use crate::routes::health_router;
 use crate::strict_lines::StrictLines;
 use crate::{Access, ServerState, router};
 
-/// After `accept` failed, which it does when there are too many open files.
+/// The pause after `accept` failed, which happens when the process has too many open files.
 const AFTER_TROUBLE: Duration = Duration::from_millis(100);
 
-/// Serves until `shutdown` resolves; then no connection is taken, streams and long polls end, and requests under
-/// way are finished.
+/// Serves the API until `shutdown` resolves. Then it accepts no more connections, ends streams and long polls, and
+/// waits for the requests in progress.
 pub async fn serve(listener: TcpListener, state: ServerState, shutdown: impl Future<Output = ()>) {
     let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
     let state = if loopback { state } else { state.with_access(Access::Keys) };
     attend_all(listener, router(state.clone()), state, shutdown).await;
 }
 
-/// Serves only what supervisors and Prometheus ask, of a process that has no API.
+/// Serves only the health and metrics routes, for a process that has no API.
 pub async fn serve_health(listener: TcpListener, state: ServerState, shutdown: impl Future<Output = ()>) {
     attend_all(listener, health_router(state.clone()), state, shutdown).await;
 }
@@ -62,9 +62,9 @@ async fn attend_all(
 }
 
 fn attend(stream: TcpStream, router: Router, state: &ServerState) {
-    // Answers are small and wanted at once.
+    // Responses are small, and clients wait for them.
     let _ = stream.set_nodelay(true);
-    // HTTP/1.1 alone: finding out which version a client speaks would wait for its first bytes without end.
+    // HTTP/1.1 only: detecting the version would wait for the client's first bytes without a time limit.
     let mut builder = Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(state.limits.headers_wait_max);
     let is_upgraded = Arc::new(AtomicBool::new(false));
@@ -74,7 +74,7 @@ fn attend(stream: TcpStream, router: Router, state: &ServerState) {
         let (answering, is_upgraded) = (router.call(request), is_upgraded.clone());
         async move {
             let response = answering.await?;
-            // Before it is sent, and so before the client speaks another protocol.
+            // Set before the response is sent, and therefore before the client switches protocols.
             is_upgraded.fetch_or(response.status() == StatusCode::SWITCHING_PROTOCOLS, Ordering::Relaxed);
             Ok::<_, Infallible>(response)
         }
@@ -90,7 +90,7 @@ fn attend(stream: TcpStream, router: Router, state: &ServerState) {
                 connection.await
             }
         };
-        // Connections break; that is the client's business.
+        // Clients may break connections at any time: this is not a fault of the server.
         if let Err(error) = ended {
             tracing::debug!(%error, "a connection broke");
         }

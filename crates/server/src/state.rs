@@ -1,4 +1,4 @@
-//! What every request can use.
+//! The state that all request handlers share.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use crate::access::Access;
 use crate::limits::Limits;
 
-/// Cloning is cheap: one for each request.
+/// The state that all request handlers share. Cloning is cheap: each request gets a clone.
 #[derive(Clone, Debug)]
 pub struct ServerState {
     pub(crate) engine: Engine,
@@ -21,16 +21,17 @@ pub struct ServerState {
     pub(crate) limits: Limits,
     /// Origins of web pages that may use the API besides the server's own, as browsers write them.
     pub(crate) cors_origins: Arc<[String]>,
-    /// Waited for at the end. WebSockets are among them: they outlive the requests that they began as.
+    /// The server waits for these tasks when it stops. They include WebSockets, which outlive their upgrade requests.
     pub(crate) connections: TaskTracker,
-    /// What the store is called, for clients that mean one in particular.
+    /// The id of the store, so that a client can check that it talks to the store it expects.
     pub(crate) store: Option<Arc<str>>,
     /// Streams and long polls end when this is cancelled.
     pub(crate) stop: CancellationToken,
 }
 
 impl ServerState {
-    /// `services` are those of the engine's own workers: tasks are prepared for workers elsewhere with them.
+    /// Creates the state. `services` are those of the engine's own workers; the server uses them to prepare tasks for
+    /// workers over HTTP.
     pub fn new(engine: Engine, services: Arc<Services>) -> Self {
         let metrics = services.observe.metrics().clone();
         let access = Access::default();
@@ -47,7 +48,7 @@ impl ServerState {
         }
     }
 
-    /// Which clients it lets in. A server that other machines can reach needs keys in any case.
+    /// Sets which clients the server admits. A server that other machines can reach always requires keys.
     pub fn with_access(self, access: Access) -> Self {
         Self { access, ..self }
     }
@@ -61,7 +62,7 @@ impl ServerState {
         Self { cors_origins: origins.into(), ..self }
     }
 
-    /// Says which store this is.
+    /// Sets the id of the store.
     pub fn of_store(mut self, id: Option<String>) -> Self {
         self.store = id.map(Into::into);
         self

@@ -1,8 +1,8 @@
-//! Lines of request heads end with CR LF. hyper takes a bare LF for the same, some proxies do not, and a request that two
-//! parties read differently can hide another in it. A head with a bare LF is therefore spoiled before hyper reads it, which
-//! answers 400 and closes the connection.
+//! Rejects request heads with a bare LF instead of CR LF. hyper accepts a bare LF, some proxies do not, and a request
+//! that two parsers read differently can smuggle another request. [`StrictLines`] therefore overwrites a bare LF before
+//! hyper reads it; hyper then answers 400 and closes the connection.
 //!
-//! Bodies may hold anything, so this follows where heads begin and end, by the same rules as hyper.
+//! Bodies may contain any bytes, so the check tracks where heads begin and end, by the same rules as hyper.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Longer lines than this are not kept: no header that says how long a body is needs more.
+/// The longest line that is buffered: no header that gives the length of a body needs more.
 const LINE_BYTES_MAX: usize = 256;
 
 /// A connection whose request heads are checked.
@@ -20,7 +20,7 @@ const LINE_BYTES_MAX: usize = 256;
 pub(crate) struct StrictLines<S> {
     stream: S,
     place: Place,
-    /// Set when the connection stops being HTTP: a WebSocket has no lines.
+    /// Set when the connection becomes a WebSocket, which has no lines to check.
     is_upgraded: Arc<AtomicBool>,
 }
 
@@ -30,7 +30,7 @@ impl<S> StrictLines<S> {
     }
 }
 
-/// Where in the stream of requests the next byte is.
+/// The part of a request that the next byte belongs to.
 #[derive(Debug)]
 enum Place {
     Head(Head),
@@ -38,12 +38,12 @@ enum Place {
         left: u64,
     },
     ChunkSize(Line),
-    /// With the CR LF behind it.
+    /// A chunk with its trailing CR LF.
     Chunk {
         left: u64,
     },
     Trailers(Line),
-    /// Nothing more is looked at: hyper ends the connection.
+    /// Later bytes are not checked: hyper closes the connection.
     Spoiled,
 }
 
@@ -52,18 +52,18 @@ struct Head {
     line: Line,
     has_begun: bool,
     length: u64,
-    /// What the last `Transfer-Encoding` says; `None` if there is none.
+    /// Whether the last `Transfer-Encoding` header ends in `chunked`; `None` without such a header.
     is_chunked: Option<bool>,
 }
 
-/// A line as it comes in.
+/// A line that is not complete yet.
 #[derive(Debug, Default)]
 struct Line {
     text: Vec<u8>,
     is_after_cr: bool,
 }
 
-/// What a byte does to a line.
+/// The effect of a byte on a line.
 enum Step {
     Within,
     /// The line without its end.
@@ -93,7 +93,7 @@ impl Head {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { return };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"content-length") {
-            // hyper refuses what is not a number.
+            // hyper rejects a value that is not a number.
             self.length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             let last = value.rsplit(|byte| *byte == b',').next().unwrap_or_default();
@@ -104,7 +104,7 @@ impl Head {
     fn body(&self) -> Place {
         match (self.is_chunked, self.length) {
             (Some(true), _) => Place::ChunkSize(Line::default()),
-            // hyper refuses a body whose end it cannot know.
+            // hyper rejects a body whose length it cannot determine.
             (Some(false), _) => Place::Spoiled,
             (None, 0) => Place::Head(Self::default()),
             (None, left) => Place::Body { left },
@@ -113,7 +113,7 @@ impl Head {
 }
 
 impl Place {
-    /// Looks through what has arrived, and spoils a bare LF where lines are.
+    /// Checks bytes that have arrived, and overwrites a bare LF in a head, a chunk size or a trailer.
     fn check(&mut self, mut bytes: &mut [u8]) {
         while let Some(first) = bytes.first_mut() {
             let taken = match self {
@@ -166,7 +166,7 @@ impl Place {
     }
 }
 
-/// `1f;extension`
+/// Parses a chunk size line such as `1f;extension`.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let digits = line.split(|byte| matches!(byte, b';' | b' ' | b'\t')).next()?;
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -217,7 +217,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StrictLines<S> {
 mod tests {
     use super::*;
 
-    /// What hyper is given, whichever pieces the bytes arrive in.
+    /// The bytes that hyper gets. Asserts that they do not depend on the pieces in which the bytes arrive.
     fn passed(bytes: &str) -> String {
         let mut whole = bytes.as_bytes().to_vec();
         Place::Head(Head::default()).check(&mut whole);

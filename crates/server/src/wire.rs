@@ -1,4 +1,4 @@
-//! Documents of [`switchyard_api`], with the server's way of failing.
+//! Conversions to documents of [`switchyard_api`]; errors become [`Problem`]s.
 
 use serde_json::Value;
 use switchyard_core::run::Event;

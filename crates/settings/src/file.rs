@@ -1,4 +1,4 @@
-//! The settings file: TOML, with every mistake reported at its place.
+//! The settings file: TOML, with every mistake reported at its position.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use toml_edit::{Document, Item, TableLike, Value};
 use crate::setting::Setting;
 use crate::table::SETTINGS;
 
-/// What a file says: the text of a value and its line, for each setting.
+/// The content of a settings file: for each setting, the text of its value and its line.
 pub(crate) type Said = Vec<Option<(String, usize)>>;
 
-/// Reads a text. `file` is its name in what is reported.
+/// Parses the text of a settings file. `file` is its name in diagnostics.
 pub(crate) fn read(file: &str, text: &str) -> Result<Said, Diagnostics> {
     let mut reader = Reader { text, said: vec![None; SETTINGS.len()], problems: Vec::new() };
     match Document::parse(text) {
@@ -100,7 +100,7 @@ fn is_table(path: &str) -> bool {
     SETTINGS.iter().any(|setting| lies_in(setting.key, path))
 }
 
-/// By the whole key, or by the last part of it: `slots` is `worker.slots`.
+/// Suggests a setting for an unknown key, by the whole key or by its last part: `slots` finds `worker.slots`.
 fn did_you_mean(path: &str) -> Option<String> {
     let last = |key: &'static str| key.rsplit_once('.').map_or(key, |(_, last)| last);
     let named = |wanted: &str| SETTINGS.iter().map(|setting| setting.key).find(|key| last(key) == wanted);
@@ -115,7 +115,7 @@ fn did_you_mean(path: &str) -> Option<String> {
     })
 }
 
-/// The text of a value that is one.
+/// The text of a string, number or boolean; `None` for any other value.
 fn plain(item: &Item) -> Option<String> {
     match item.as_value()? {
         Value::String(text) => Some(text.value().clone()),

@@ -1,8 +1,8 @@
-//! Everything that can be set, and the one place that reads the environment.
+//! All settings, and the only code that reads the environment.
 //!
-//! - [`Settings`]: one typed struct; a setting is one entry in `table.rs`, and everything below follows from it
+//! - [`Settings`]: one typed struct; a setting is one entry in `table.rs`, from which everything below is generated
 //! - [`SETTINGS`]: the same as data: key, environment name, flag, unit, bounds, default, text
-//! - [`load`]: file, environment, flags; the later wins, and [`Loaded`] knows where each value came from
+//! - [`load`]: reads file, environment and flags; the later wins, and [`Loaded`] knows the source of each value
 //! - [`reference`]: the page `docs/reference/settings.md`
 //!
 //! This crate never decides what a setting does, and never prints.

@@ -1,4 +1,4 @@
-//! Settings that are lists, written with commas between.
+//! Settings that are comma-separated lists.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ fn bad(part: &str, what: &str) -> BadValue {
     BadValue::new(format!("`{shown}` is not {what}"))
 }
 
-/// Names of environment variables; a `*` at the end stands for any rest.
+/// Names of environment variables; a `*` at the end matches any suffix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EnvNames(pub Vec<String>);
 
@@ -36,7 +36,7 @@ impl Value for EnvNames {
     }
 }
 
-/// Addresses and networks, each with the length of its prefix.
+/// Addresses and networks, each with its prefix length.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Networks(pub Vec<(IpAddr, u8)>);
 
@@ -73,7 +73,7 @@ fn network(text: &str) -> Option<(IpAddr, u8)> {
     (prefix <= bits(address)).then_some((address, prefix))
 }
 
-/// Origins of web pages, as browsers write them: in lowercase, without the usual port of the scheme.
+/// Origins of web pages, as browsers send them: in lowercase, without the default port of the scheme.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origins(pub Vec<String>);
 

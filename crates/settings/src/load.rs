@@ -1,4 +1,4 @@
-//! File, environment, flags: the later wins.
+//! Loads settings from file, environment and flags; the later wins.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,26 +12,26 @@ use crate::setting::Setting;
 use crate::surroundings::Environment;
 use crate::table::{SETTINGS, Settings};
 
-/// Where values may come from.
+/// The sources of values.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// The settings file that was named by a flag.
+    /// The settings file named by the `--config` flag.
     pub file: Option<PathBuf>,
     pub environment: Environment,
     pub flags: Vec<Given>,
 }
 
-/// A flag that was typed.
+/// A flag given on the command line.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// The setting's key.
     pub key: &'static str,
-    /// As it was typed, such as `--slots`.
+    /// The flag as the user typed it, such as `--slots`.
     pub flag: &'static str,
     pub value: String,
 }
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Origin {
@@ -52,35 +52,35 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The settings, and how they came about.
+/// The settings, with the source of each value.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     pub settings: Settings,
-    /// The file that was read.
+    /// The settings file, if one was read.
     pub file: Option<String>,
     pub warnings: Vec<Warning>,
-    /// As they are shown: secrets masked, nothing for what is not set.
+    /// The values as they are printed: secrets masked, `None` for settings without a value.
     values: Vec<(Option<String>, Origin)>,
 }
 
-/// Something that was not understood, and left alone.
+/// An environment variable that was not understood and is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     pub message: String,
     pub hint: Option<String>,
 }
 
-/// Why settings cannot be used.
+/// The reason why the settings cannot be loaded.
 #[derive(Clone, Debug)]
 pub enum Refused {
-    /// The file says something that is not a setting, or not its value.
+    /// The file contains an unknown setting or an invalid value.
     File { diagnostics: Box<Diagnostics>, text: String },
     /// The file cannot be read, or a variable or a flag has a bad value.
     Sentence { message: String, hint: Option<String> },
 }
 
 impl Loaded {
-    /// Every setting with its value and where that came from, in the order of the reference.
+    /// Every setting with its value and the source of that value, in the order of the reference.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, Option<&str>, &Origin)> {
         SETTINGS
             .iter()
@@ -94,7 +94,7 @@ impl Loaded {
     }
 }
 
-/// Reads everything, checks everything, and decides.
+/// Reads and checks all sources, and chooses the value of each setting.
 pub fn load(sources: &Sources) -> Result<Loaded, Refused> {
     let (file, said) = match find_file(sources)? {
         Some(path) => read_file(&path).map(|said| (Some(path.display().to_string()), said))?,
@@ -147,7 +147,7 @@ fn sentence(message: String, hint: Option<String>) -> Refused {
     Refused::Sentence { message, hint }
 }
 
-/// A file that was named must be there.
+/// Finds the settings file. A file that a flag or the environment names must exist.
 fn find_file(sources: &Sources) -> Result<Option<PathBuf>, Refused> {
     let named = match (&sources.file, sources.environment.get(CONFIG_ENV)) {
         (Some(file), _) => Some(file.clone()),
@@ -167,7 +167,7 @@ fn read_file(path: &Path) -> Result<Said, Refused> {
     file::read(&name, &text).map_err(|problems| Refused::File { diagnostics: Box::new(problems), text })
 }
 
-/// Names with our prefix that mean nothing: most likely slips.
+/// Warns about variables that have this program's prefix and are unknown: most likely typing errors.
 fn unknown_names(environment: &Environment, secrets: &str) -> Vec<Warning> {
     let known: Vec<&str> =
         SETTINGS.iter().map(|setting| setting.env).chain(OTHERS.iter().map(|(name, _)| *name)).collect();
@@ -178,7 +178,7 @@ fn unknown_names(environment: &Environment, secrets: &str) -> Vec<Warning> {
     unknown
         .map(|name| Warning {
             message: format!("the environment sets {name}, which means nothing"),
-            // All begin alike: only what follows tells them apart.
+            // All names share the prefix; comparing only the rest gives better suggestions.
             hint: suggest::nearest(
                 &name[PREFIX.len()..],
                 known.iter().filter_map(|known| known.strip_prefix(PREFIX)),

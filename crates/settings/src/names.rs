@@ -1,15 +1,15 @@
-//! Environment names that are not settings. Together with the table, these are all that mean anything.
+//! Environment names that are not settings. The program reads no others besides these and those of the table.
 
-/// Names the settings file.
+/// The variable that names the settings file.
 pub const CONFIG_ENV: &str = "SWITCHYARD_CONFIG";
 
-/// The settings file, if none is named: it need not be there.
+/// The settings file that is read if none is named; it may be missing.
 pub const CONFIG_FILE: &str = "switchyard.toml";
 
-/// Ours by their prefix.
+/// The prefix of this program's own variables.
 pub(crate) const PREFIX: &str = "SWITCHYARD_";
 
-/// Others of ours, and what they are for. Variables of other programs are left alone.
+/// Variables that are not settings, with their purpose.
 pub(crate) const OTHERS: &[(&str, &str)] = &[
     (CONFIG_ENV, "the settings file (`--config FILE` wins)"),
     ("NO_COLOR", "not empty: no colours on the terminal"),
@@ -37,7 +37,7 @@ pub(crate) const OTHERS: &[(&str, &str)] = &[
     ("SWITCHYARD_UPDATE_DOCS", "read by tests: rewrites the generated pages under `docs`"),
 ];
 
-/// Names that stand for something here which cannot be chosen.
+/// Variables of similar programs for which there is no setting here, with the reason.
 pub(crate) const NO_SETTINGS: &[(&str, &str)] = &[
     ("MESSAGING_PLATFORM", "streams of Redis carry tasks if `redis.url` is set, and nothing else does"),
     (

@@ -1,4 +1,4 @@
-//! The reference page, from the table.
+//! Generates the reference page from the table of settings.
 
 use std::fmt::{self, Write};
 
@@ -16,7 +16,7 @@ A setting comes from its default, from the settings file, from the environment, 
 const NOT_SET: &str = "\
 Workers of queues in Redis often know these as well. Switchyard ignores them without a warning.";
 
-/// `docs/reference/settings.md`
+/// The text of `docs/reference/settings.md`.
 pub fn reference() -> String {
     let mut page = String::new();
     // Writing to a string does not fail.
@@ -53,9 +53,9 @@ fn write(page: &mut String) -> fmt::Result {
     NO_SETTINGS.iter().try_for_each(|(name, why)| writeln!(page, "| `{name}` | {why} |"))
 }
 
-/// Every setting that has a default, set to it.
+/// Writes an example file: every setting that has a default, set to that default.
 fn example(page: &mut String) -> fmt::Result {
-    // A table of TOML stands in one place, also where its settings do not.
+    // TOML allows a table only once, and the settings of one table need not be adjacent.
     let mut tables: Vec<(&str, Vec<(&str, &str)>)> = vec![("", Vec::new())];
     for setting in SETTINGS {
         let (table, key) = setting.key.split_once('.').unwrap_or(("", setting.key));
@@ -115,7 +115,7 @@ fn typed(flag: &Flag) -> String {
     }
 }
 
-/// As the usual renderers make them from a heading.
+/// The anchor that Markdown renderers generate for the heading of a setting.
 fn anchor(setting: &Setting) -> String {
     setting.key.replace('.', "")
 }

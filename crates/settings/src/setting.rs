@@ -1,26 +1,26 @@
-//! A setting as data.
+//! The metadata of a setting.
 
 use std::any::type_name;
 
 use crate::value::{BadValue, Value};
 
-/// What is known about a setting beside its value.
+/// The metadata of a setting: names, default, bounds, documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// In the file; a dot stands for a table.
+    /// The key in the settings file; a dot separates table and key.
     pub key: &'static str,
     pub env: &'static str,
-    /// Another name in the environment, under which others know it. The first one wins.
+    /// A second environment name, which other programs use. `env` wins.
     pub env_also: Option<&'static str>,
     pub flag: Option<Flag>,
-    /// As it would be written; a setting without one is optional.
+    /// The default as text; a setting without a default is optional.
     pub default: Option<&'static str>,
-    /// The smallest and the largest value, as they would be written.
+    /// The smallest and the largest value, as text.
     pub min: Option<&'static str>,
     pub max: Option<&'static str>,
-    /// The value is never shown.
+    /// Whether the value is masked wherever it is printed.
     pub secret: bool,
-    /// The lines of its doc comment.
+    /// The lines of the setting's doc comment.
     pub doc: &'static [&'static str],
     pub(crate) kind: Kind,
 }
@@ -29,7 +29,7 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag {
     pub long: &'static str,
-    /// What its value is called in the help; a switch has none.
+    /// The name of the flag's value in the help; a switch has none.
     pub value: Option<&'static str>,
     pub on: Scope,
 }
@@ -48,7 +48,7 @@ pub enum Scope {
     Working,
 }
 
-/// The type of a setting, without the type.
+/// The type of a setting, with the type parameter erased.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) expected: &'static str,
@@ -56,7 +56,7 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    /// For [`Setting::blank`], which is always given another.
+    /// The placeholder in [`Setting::BLANK`]; every entry of the table replaces it.
     const NONE: Self = Self { expected: "", check: |_, _| Ok(String::new()) };
 
     pub(crate) const fn of<T: Value>() -> Self {
@@ -65,7 +65,7 @@ impl Kind {
 }
 
 impl Setting {
-    /// What an entry of the table starts from.
+    /// The base of every entry of the table, for struct update syntax.
     pub(crate) const BLANK: Self = Self {
         key: "",
         env: "",
@@ -79,12 +79,12 @@ impl Setting {
         kind: Kind::NONE,
     };
 
-    /// Checks a text, and gives it back as it is shown.
+    /// Checks the text of a value, and returns it as it is printed.
     pub fn check(&self, text: &str) -> Result<String, BadValue> {
         (self.kind.check)(self, text)
     }
 
-    /// What a value must be, in words.
+    /// A description of valid values, with the bounds.
     pub fn expected(&self) -> String {
         match (self.min, self.max) {
             (None, None) => self.kind.expected.to_owned(),
@@ -94,7 +94,7 @@ impl Setting {
         }
     }
 
-    /// The first paragraph of its text, without the full stop: what a flag's help says.
+    /// The first paragraph of the documentation, without the full stop: the help text of the flag.
     pub fn summary(&self) -> String {
         let lines = self.doc.iter().map(|line| line.trim()).take_while(|line| !line.is_empty());
         lines.collect::<Vec<_>>().join(" ").trim_end_matches('.').to_owned()
@@ -112,11 +112,11 @@ impl Setting {
         Ok(value)
     }
 
-    /// The value of a text that was checked, or of none.
+    /// The value of a text that was already checked; without a text, the default.
     pub(crate) fn settle<T: Value>(&self, text: Option<&str>) -> T {
         let read = |text: &str| self.read::<T>(text).ok();
         let value = text.and_then(read).or_else(|| self.default.and_then(read)).or_else(T::unset);
-        // A test goes through the table: every default is valid, and a setting without one is optional.
+        // A test checks that every default in the table is valid, and that a setting without one is optional.
         value.unwrap_or_else(|| panic!("{} has no default of type {}", self.key, type_name::<T>()))
     }
 }

@@ -1,14 +1,14 @@
-//! What the process was started with.
+//! Reads the environment of the process.
 
 use std::collections::BTreeMap;
 use std::env::vars_os;
 
-/// Environment variables that are ours to read, by name. A value that is not UTF-8 is `None`.
+/// Environment variables by name. A value that is not UTF-8 is `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Environment(BTreeMap<String, Option<String>>);
 
 impl Environment {
-    /// That of this process.
+    /// The environment of this process.
     pub fn of_process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()))
@@ -16,7 +16,7 @@ impl Environment {
         Self(vars_os().filter_map(text).collect())
     }
 
-    /// A variable that is set to nothing is not set.
+    /// The value of a variable. A variable with an empty value counts as not set.
     pub(crate) fn get(&self, name: &str) -> Option<Option<&str>> {
         let value = self.0.get(name)?.as_deref();
         (value != Some("")).then_some(value)
@@ -42,12 +42,12 @@ impl<const N: usize> From<[(&str, &str); N]> for Environment {
     }
 }
 
-/// Whether colours are not wanted (<https://no-color.org>).
+/// Whether `NO_COLOR` turns colours off (<https://no-color.org>).
 pub fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
-/// What clients of AWS read, by its name.
+/// The `AWS_*` variables, which AWS clients read.
 pub fn aws() -> Vec<(String, String)> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -55,7 +55,7 @@ pub fn aws() -> Vec<(String, String)> {
     vars_os().filter_map(text).filter(|(name, value)| name.starts_with("AWS_") && !value.is_empty()).collect()
 }
 
-/// Who types, for histories.
+/// The name of the user who runs the command, recorded in histories.
 pub fn user() -> Option<String> {
     let named = ["USER", "LOGNAME"].into_iter().find_map(std::env::var_os);
     named.and_then(|name| name.into_string().ok()).filter(|name| !name.is_empty())

@@ -1,4 +1,4 @@
-//! The types of settings: how each is written, and what is said about something else.
+//! The types of settings: how each is parsed and printed, and the error for an invalid text.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use switchyard_base::HumanDuration;
 
-/// A text is not a value.
+/// The error for a text that is not a valid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadValue {
     pub message: String,
@@ -21,7 +21,7 @@ impl BadValue {
         Self { message: message.into(), hint: None }
     }
 
-    /// Says what was expected, unless something better was said.
+    /// Adds a hint that names the expected value, unless there is a hint already.
     pub(crate) fn or_expected(mut self, expected: &str) -> Self {
         self.hint.get_or_insert_with(|| format!("expected {expected}"));
         self
@@ -43,12 +43,12 @@ fn not_a(text: &str, what: &str) -> BadValue {
 }
 
 pub(crate) trait Value: Sized + PartialOrd {
-    /// In words, after "expected".
+    /// A description of valid values, printed after "expected".
     const EXPECTED: &'static str;
 
     fn parse(text: &str) -> Result<Self, BadValue>;
 
-    /// As it would be written.
+    /// The value as text that [`Value::parse`] accepts; masked if it is secret.
     fn show(&self) -> String;
 
     /// The value of an optional setting that is not set.
@@ -153,7 +153,7 @@ impl Value for Duration {
     }
 }
 
-/// A length that other programs write as a bare number of a unit: `3600`, or `1h` as everywhere else.
+/// Parses a duration: a bare number counts in `unit` seconds, such as `3600`; any other text is one like `1h`.
 fn counted(text: &str, unit: f64, what: &str) -> Result<Duration, BadValue> {
     match text.parse::<f64>() {
         Ok(number) => Duration::try_from_secs_f64(number * unit)
@@ -206,7 +206,7 @@ impl Value for u32 {
     }
 }
 
-/// What something is multiplied with again and again: never less than 1.
+/// A factor by which a value grows repeatedly: at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Factor(pub f64);
 
@@ -252,7 +252,7 @@ impl Value for ByteSize {
     }
 }
 
-/// A part of a whole, from 0 to 1.
+/// A fraction, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Ratio(pub f64);
 
@@ -271,7 +271,7 @@ impl Value for Ratio {
     }
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogFormat {
     Pretty,
@@ -297,11 +297,11 @@ impl Value for LogFormat {
     }
 }
 
-/// Where a server is: scheme, host and port, with no slash at the end.
+/// The address of a server: scheme, host and port, without a trailing slash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerUrl(String);
 
-/// The value that means none.
+/// The value that means "no server".
 const NO_SERVER: &str = "none";
 
 impl ServerUrl {
@@ -325,7 +325,7 @@ impl Value for ServerUrl {
             {
                 Ok(Self(bare.to_owned()))
             }
-            // What is before an @ may be a password.
+            // The text before an `@` may contain a password, so the message does not quote it.
             _ if text.contains('@') => Err(BadValue::new("it is not an http or https address")),
             _ => Err(not_a(text, "an http or https address")),
         }
@@ -336,12 +336,12 @@ impl Value for ServerUrl {
     }
 }
 
-/// Never shown, wherever it is printed.
+/// A secret text, masked wherever it is printed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret itself, to be sent to whom it is for.
+    /// The secret itself, for the request that needs it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -361,7 +361,7 @@ impl Serialize for Secret {
 
 const MASK: &str = "********";
 
-/// Names and values of headers, which are secret.
+/// Names and values of headers; they are secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeaderList(Vec<(String, String)>);
 
@@ -380,7 +380,7 @@ impl fmt::Debug for HeaderList {
 impl Value for HeaderList {
     const EXPECTED: &'static str = "names and values such as `authorization=Bearer%20abc,x-team=a`";
 
-    /// As OpenTelemetry writes it: values are percent-encoded where they must be.
+    /// Parses the format of OpenTelemetry: `name=value` pairs separated by commas, values percent-encoded.
     fn parse(text: &str) -> Result<Self, BadValue> {
         let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
         let read = |pair: &str| {
@@ -415,7 +415,7 @@ impl Value for Secret {
     const EXPECTED: &'static str = "text";
 
     fn parse(text: &str) -> Result<Self, BadValue> {
-        // It is sent in a header.
+        // A secret may be sent in an HTTP header.
         match text.chars().all(|c| c == '\t' || (!c.is_control() && c.is_ascii())) {
             true => Ok(Self(text.to_owned())),
             false => Err(BadValue::new("it has characters that cannot be sent in a header")),

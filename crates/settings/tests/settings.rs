@@ -1,4 +1,4 @@
-//! The table is sound, and the page that follows from it is the one that is checked in.
+//! The table of settings is valid, and the checked-in reference page is the generated one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn defaults_are_valid_and_names_are_used_once() {
         );
         assert!(setting.doc.iter().any(|line| !line.trim().is_empty()), "{} has no text", setting.key);
     }
-    // Every setting without a default is optional: this would panic.
+    // `load` panics if a setting without a default is not optional.
     let loaded = load(&Sources::default()).unwrap();
     assert!(loaded.iter().all(|(setting, value, _)| value == setting.default));
 }

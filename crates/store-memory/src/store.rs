@@ -30,7 +30,8 @@ pub struct MemoryStore {
     timers: Notify,
     workers: ReportedWorkers,
     observe: Observe,
-    /// Why the archive took no more. From then on this store is ahead of what is kept, and answers nothing.
+    /// The error with which the archive refused events. From then on this store is ahead of the archive, and answers
+    /// nothing.
     failed: OnceLock<StoreError>,
 }
 
@@ -41,7 +42,7 @@ impl std::fmt::Debug for MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store. What the archive says is unfinished is given to it by [`HotStore::restore`].
+    /// An empty store. [`HotStore::restore`] adds the archive's unfinished runs.
     pub fn new(journal: Arc<dyn Journal>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
         Self {
             in_flight: Mutex::new(InFlight::new(limits)),
@@ -61,7 +62,7 @@ impl MemoryStore {
         Self { observe, ..self }
     }
 
-    /// Changes the in-flight state, journals what that did, and answers once it is durable.
+    /// Changes the in-flight state, journals the resulting events, and answers once they are durable.
     async fn durably<R>(
         &self,
         change: impl FnOnce(&mut InFlight, Timestamp, &mut Vec<Event>) -> R + Send,
@@ -93,7 +94,7 @@ impl MemoryStore {
 }
 
 impl MemoryStore {
-    /// Waits until earlier changes are durable: what is read now must not be lost by a crash a moment later.
+    /// Waits until earlier changes are durable: a crash must not lose state that a caller has read.
     async fn settled(&self) -> Result<(), StoreError> {
         self.check()?;
         self.acknowledged(self.journal.append(Vec::new()).await)
@@ -104,7 +105,7 @@ impl MemoryStore {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone().not_applied()))
     }
 
-    /// One failed write is the end: what is in memory can no longer be rebuilt (I12).
+    /// After one failed write the store refuses everything: memory can no longer be rebuilt from the archive (I12).
     fn acknowledged(&self, ack: Result<(), StoreError>) -> Result<(), StoreError> {
         ack.inspect_err(|error| {
             drop(self.failed.set(error.clone()));
@@ -123,7 +124,7 @@ impl HotStore for MemoryStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, StoreError> {
         let accepted = self.durably(|in_flight, now, out| in_flight.accept(run, now, out)).await??;
         if matches!(accepted, Acceptance::Existing(_)) {
-            // The one that came first may still be on its way to the disk.
+            // The first acceptance may not be durable yet.
             self.settled().await?;
         }
         Ok(accepted)
@@ -147,7 +148,7 @@ impl HotStore for MemoryStore {
 
     async fn work_ready(&self, want: &Want) {
         let woken = self.idle.line_up(want.queues.clone());
-        // Something may have been queued between the caller's last look and lining up.
+        // A task may have been queued between the caller's last look and its place among the idle workers.
         if self.in_flight.lock().has_work(want) {
             return;
         }
@@ -181,11 +182,11 @@ impl HotStore for MemoryStore {
             .await?
         {
             Some(Ok(Applied::Now)) => Ok(()),
-            // The call that did it may still be on its way to the disk.
+            // The earlier call may not be durable yet.
             Some(Ok(Applied::Earlier)) => self.settled().await,
             Some(Err(refusal)) => Err(refusal.into()),
             None => {
-                // It may have ended a moment ago: its end must be in the archive before the caller looks there.
+                // The run may have just ended: its end must be in the archive before the caller reads there.
                 self.settled().await?;
                 Err(StoreError::UnknownRun(run))
             }
@@ -202,14 +203,14 @@ impl HotStore for MemoryStore {
         self.durably(|in_flight, now, out| in_flight.restore(runs, now, out)).await
     }
 
-    /// One that is here is ahead of the archive, never behind it.
+    /// A run in memory is ahead of the archive, never behind it.
     async fn compare(&self, unfinished: &[Unfinished]) -> Result<Vec<RunId>, StoreError> {
         let in_flight = self.in_flight.lock();
         let runs = unfinished.iter().map(|unfinished| unfinished.run);
         Ok(runs.filter(|run| in_flight.run(*run).is_none()).collect())
     }
 
-    /// This process is the only one.
+    /// Always true: no other process shares the store.
     async fn takes_turn(&self, _: &str, _: Duration) -> Result<bool, StoreError> {
         Ok(true)
     }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use switchyard_core::Timestamp;
 use switchyard_store::Worker;
 
-/// How long a worker that reports no more is listed.
+/// How long a worker stays listed after its last report.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! The suite that every hot store passes, on this one.
+//! Runs the conformance suite of hot stores on the memory store.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Taking runs in: archived first, then in Redis.
+//! Accepts runs: the archive gets a run first, then Redis.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::scripts;
 use crate::slow_path::ReadSet;
 use crate::store::RedisStore;
 
-/// How long an idempotency key is kept for a run that is on its way in.
+/// How long an idempotency key is reserved for a run that is being accepted.
 const RESERVATION: Duration = Duration::from_secs(60);
-/// How long to wait for the one that came first, and how often to look.
+/// How often, and at which interval, a repeated submission looks for the first one in the archive.
 const LOOKS: u32 = 100;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -24,16 +24,16 @@ enum Reserved {
 }
 
 impl RedisStore {
-    /// Accepts a run. Its acceptance does not depend on other runs, so it is archived before Redis has it. If Redis is lost in
-    /// between, the recovery pass finds the run in the archive.
+    /// Accepts a run. Acceptance does not depend on other runs, so it is archived before Redis has it. If Redis fails
+    /// in between, the recovery pass finds the run in the archive.
     pub(crate) async fn take_in(&self, new: NewRun) -> Result<Acceptance, StoreError> {
         let definition = new.accepted.definition;
         let found = self.with_retry(|| self.graphs.find(definition)).await;
         let graph = found.map_err(StoreError::not_applied)?;
         let graph = graph.ok_or(Refusal::UnknownDefinition(definition))?;
-        // Whose first answer got lost has a reservation already: it is renewed.
+        // If the answer to a first attempt was lost, the retry renews the reservation.
         let reserved = self.with_retry(|| self.reserve(&new)).await;
-        // A reservation that was perhaps made accepts nothing.
+        // Even if the reservation was made, no run was accepted.
         let now = match reserved.map_err(StoreError::not_applied)? {
             Reserved::At(now) => now,
             Reserved::Taken { run, body } => return self.existing(&new.accepted, run, body).await,
@@ -45,7 +45,7 @@ impl RedisStore {
         events.truncate(1);
         match self.archived_first(events).await {
             Ok(()) => {}
-            // It may be there: its key stays taken until that is found out, or the reservation ends by itself.
+            // The archive may have the run: its key stays reserved until the reservation expires.
             Err(error @ StoreError::OutcomeUnknown(_)) => return Err(error),
             Err(error) => {
                 self.give_up_reservation(&new).await;
@@ -54,8 +54,8 @@ impl RedisStore {
         }
         let id = new.id;
         match self.with_retry(|| self.put_in_place(&new, now)).await {
-            // It is archived, so it will run: the recovery pass finds it once Redis is back. To say that it was not
-            // accepted would be wrong, and a caller that tried again would run it twice.
+            // The run is archived, so it will run: the recovery pass finds it once Redis is back. If this were an
+            // error, a caller that retries would start a second run.
             Err(why) if why.is_outage() => {
                 tracing::warn!(run = %id, %why, "accepted; Redis will be given it later");
                 Ok(Acceptance::New(id))
@@ -69,7 +69,7 @@ impl RedisStore {
         let answer = self.archive.append(events.clone()).await;
         self.note_archive(&answer);
         answer?;
-        // It does not go through the outbox, so no shipper tells of it.
+        // The event does not go through the outbox, so no shipper reports it.
         self.observe.archived(&events, begun.elapsed());
         Ok(())
     }
@@ -91,7 +91,7 @@ impl RedisStore {
         let accept =
             |in_flight: &mut InFlight, _, out: &mut Vec<Event>| in_flight.accept(new.clone(), now, out);
         match self.decide(read_set, accept).await? {
-            // The recovery pass was faster.
+            // The recovery pass has already written the run to Redis.
             Err(Refusal::RunExists(_)) => Ok(Acceptance::New(id)),
             answer => Ok(answer?),
         }
@@ -122,7 +122,7 @@ impl RedisStore {
         }
     }
 
-    /// The answer to a repetition, as soon as the first one is archived.
+    /// Answers a repeated submission as soon as the first one is archived.
     async fn existing(&self, accepted: &Accepted, run: RunId, body: Hash) -> Result<Acceptance, StoreError> {
         if let Some(wanted) = accepted.idempotency.as_ref().filter(|wanted| wanted.body != body) {
             return Err(Refusal::KeyReused { key: wanted.key.clone(), run }.into());
@@ -138,7 +138,7 @@ impl RedisStore {
 
     async fn give_up_reservation(&self, new: &NewRun) {
         if let Some(key) = &new.accepted.idempotency {
-            // If this fails too, the reservation ends by itself.
+            // If this fails too, the reservation expires.
             let _ = self.client.query::<()>(redis::cmd("DEL").arg(self.keys.idempotency(&key.key))).await;
         }
     }

@@ -1,5 +1,5 @@
-//! Which archive a Redis belongs to. Two archives behind one Redis would each be shipped half of the other's history, so a
-//! process does nothing in a Redis that belongs to another archive, or to a later state of its own.
+//! Binds a Redis to one archive. If two archives shared a Redis, each would get half of the other's history. So a
+//! process does nothing in a Redis that belongs to another archive, or to a later state of its own archive.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,17 +11,17 @@ use switchyard_store::{ArchiveMark, Mismatch, StoreError};
 use crate::scripts;
 use crate::store::RedisStore;
 
-/// The id while `switchyard redis rebuild` is at work.
+/// The archive id that Redis has while `switchyard redis rebuild` runs.
 pub(crate) const REBUILDING: &str = "rebuilding";
 
-/// The archive that the Redis of a client has to belong to. Until one is set, any is accepted.
+/// The archive that the Redis of a client must belong to. Until one is set, any is accepted.
 #[derive(Debug, Default)]
 pub(crate) struct Binding {
     expected: OnceLock<Expected>,
-    /// The number of the connection whose server was last asked.
+    /// The number of the connection whose server was last asked for its archive.
     asked: AtomicU64,
     refused: AtomicBool,
-    /// Why nothing is done, while nothing is.
+    /// The mismatch because of which calls are refused, if there is one.
     mismatch: Mutex<Option<Mismatch>>,
 }
 
@@ -33,7 +33,7 @@ struct Expected {
 
 impl Binding {
     pub(crate) fn expect(&self, key: String, mark: ArchiveMark) {
-        // A store has one archive for as long as it lives.
+        // A store has the same archive as long as it lives.
         let _ = self.expected.set(Expected { key, mark });
     }
 
@@ -58,7 +58,7 @@ impl Binding {
         Ok(())
     }
 
-    /// Whether the server behind this connection was asked, or need not be.
+    /// Whether this process has asked the server of this connection for its archive, or need not ask.
     pub(crate) fn was_asked(&self, number: u64) -> Result<bool, StoreError> {
         self.check()?;
         Ok(self.asked.load(Ordering::Relaxed) == number || self.expected.get().is_none())
@@ -73,7 +73,8 @@ impl Binding {
         Some(redis::cmd("HMGET").arg(&expected.key).arg("id").arg("place").to_owned())
     }
 
-    /// A Redis that belongs to no archive was flushed or is new: it belongs to this one as soon as this one ships.
+    /// Compares the archive of a Redis with the expected one. A Redis without an archive is new or was flushed: it
+    /// becomes this archive's as soon as this process ships.
     pub(crate) fn compare(
         &self,
         server: &str,
@@ -105,13 +106,13 @@ enum Answer {
 }
 
 impl RedisStore {
-    /// Compares the archive with what Redis has seen of it. As long as they do not belong together, nothing is done in
-    /// Redis.
+    /// Compares the archive with the identity and position that Redis has stored. Until they match, calls to Redis are
+    /// refused.
     pub(crate) async fn compare_archive(&self) -> Result<(), StoreError> {
         let mut mark = self.archive.mark().await?;
         let mut answer = self.bind(&mark).await?;
         if let Answer::Behind { .. } = answer {
-            // Another process may have looked at it after this one did.
+            // Another process may have stored a later position since this one read the archive's.
             mark = self.archive.mark().await?;
             answer = self.bind(&mark).await?;
         }

@@ -1,4 +1,4 @@
-//! Calls to Redis: over the shared connection, or over one of its own for a call that waits.
+//! Calls to Redis: over the shared connection, or over a separate connection for a call that blocks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const VERSION_MIN: u32 = 7;
 
 const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(2), answer: Duration::from_secs(5) };
 
-/// How often a server that still reads its data is asked whether it has.
+/// How often to ask a server that still loads its data whether it is ready.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Calls to one Redis that belongs to one archive. Clones share the connection.
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Connections to the address of a hot store.
+/// The connector for the address of a hot store. Refuses clusters.
 pub(crate) fn connector(url: &str) -> Result<Connector, StoreError> {
     let address = Address::parse(url).map_err(|error| {
         StoreError::unavailable(format!("the address of Redis cannot be understood: {error}"))
@@ -57,7 +57,7 @@ fn no_cluster(address: &Address) -> StoreError {
 }
 
 impl Client {
-    /// Connects, and checks that the server is suitable. Waits while the server still reads its data.
+    /// Connects, and checks that the server is suitable. Waits while the server still loads its data.
     pub(crate) async fn connect(url: &str, metrics: Arc<Metrics>) -> Result<Self, StoreError> {
         let connector = connector(url)?;
         let health = Health::new(connector.address().server_name(), metrics);
@@ -89,7 +89,7 @@ impl Client {
             }
             _ => {}
         }
-        // Valkey names the Redis that it is compatible with on the same line.
+        // On this line Valkey gives the version of the Redis that it is compatible with.
         let version = field("redis_version:");
         let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok()).unwrap_or(0);
         if major >= VERSION_MIN {
@@ -130,7 +130,7 @@ impl Client {
         self.call(script, &call).await
     }
 
-    /// Sends a call of a script that has been put together already.
+    /// Sends a call of a script that the caller has assembled.
     pub(crate) async fn call<T: FromRedisValue>(&self, script: &Script, call: &Cmd) -> Result<T, StoreError> {
         let (number, mut connection) = self.connection().await?;
         let answer = script.send(call, &mut connection).await.map_err(|error| match error {
@@ -146,7 +146,7 @@ impl Client {
         redis::from_redis_value(answer).map_err(|error| self.unreadable(&error))
     }
 
-    /// The same connection, for calls that are right whichever archive this Redis belongs to.
+    /// A client on the same connection that does not check which archive this Redis belongs to.
     pub(crate) fn unbound(&self) -> Self {
         Self { shared: self.shared.clone(), health: self.health.clone(), binding: Arc::default() }
     }
@@ -155,7 +155,7 @@ impl Client {
         &self.binding
     }
 
-    /// The server's name, for sentences.
+    /// The server's name, for messages.
     pub(crate) fn location(&self) -> &str {
         self.health.server()
     }
@@ -178,7 +178,7 @@ impl Client {
         Ok(self.binding.compare(self.location(), id, location))
     }
 
-    /// A connection of its own for a command that waits.
+    /// Opens a separate connection for a command that blocks.
     pub(crate) async fn blocking(&self) -> Result<Connection, StoreError> {
         self.binding.check()?;
         let connection = self.shared.connector().connect().await.map_err(|error| self.refused(&error))?;
@@ -186,17 +186,17 @@ impl Client {
         Ok(connection)
     }
 
-    /// A connection of its own for what is published.
+    /// Opens a separate connection for subscriptions.
     pub(crate) async fn subscribe(&self) -> Result<PubSub, StoreError> {
         self.shared.connector().subscribe().await.map_err(|error| self.refused(&error))
     }
 
-    /// There is no connection: nothing was sent.
+    /// The error of a call for which there is no connection: nothing was sent.
     fn refused(&self, error: &RedisError) -> StoreError {
         self.health.explain(self.health.failed(error), error)
     }
 
-    /// A call on this connection was refused, or its answer did not come.
+    /// The error of a call that was refused, or whose answer did not arrive.
     fn failed_call(&self, number: u64, error: &RedisError, only_read: bool) -> StoreError {
         let failure = self.health.failed(error);
         if failure.ends_the_connection() {

@@ -1,9 +1,9 @@
-//! Commands of people and programs: once for each operation id, and archived before they are answered.
+//! Commands of people and programs: applied once for each operation id, and archived before they are answered.
 //!
-//! Redis may lose what it was told last, and a decision that was answered must not be among that. So the archive is
-//! asked whether it is there before anything is written; after the write the answer waits for the shipper, which
-//! ships at once. That the archive has the operation is looked up by its id: a run that was rebuilt meanwhile has
-//! other events under the same numbers.
+//! Redis may lose its last writes, and an answered command must not be among them. So a process checks that the archive
+//! takes writes before it writes to Redis; after the write, the answer waits for the shipper, which ships at once. The
+//! process looks the operation up in the archive by its id, because a run that was rebuilt meanwhile has other events
+//! under the same numbers.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::store::RedisStore;
 
 /// How long the answer to a command waits for the archive.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(7);
-/// How often it is looked for if no news comes: its shipper may have died, or Redis may have lost it.
+/// How often to look for it without news: the shipper may have died, or Redis may have lost the command.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 impl RedisStore {
@@ -43,21 +43,21 @@ impl RedisStore {
             Some(Ok(_)) => self.until_archived(run, operation, news).await,
             Some(Err(refusal)) => Err(refusal.into()),
             None => {
-                // It may have ended a moment ago: a look into the archive must find that now.
+                // The run may have just ended: this ships its end, so that the caller finds it in the archive.
                 self.in_flight(run).await?;
                 Err(StoreError::UnknownRun(run))
             }
         }
     }
 
-    /// While the archive is away a command is refused before anything is written.
+    /// Checks that the archive takes writes: while it does not, a command is refused before Redis is changed.
     async fn archive_takes_writes(&self) -> Result<(), StoreError> {
         let answer = self.archive.append(Vec::new()).await;
         self.note_archive(&answer);
         answer.map_err(StoreError::not_applied)
     }
 
-    /// News of what is archived of a run: from this process if it ships the outbox, else published by the process that does.
+    /// News of archived events of a run: from this process if it ships the outbox, else from the process that does.
     fn news_of(&self, run: RunId) -> watch::Receiver<Change> {
         match self.shipper.fence() {
             None => self.waiters.follow(run),
@@ -65,7 +65,7 @@ impl RedisStore {
         }
     }
 
-    /// The command is in Redis: from here on it is not known to be without effect.
+    /// Waits until a command that Redis has is archived. Any error from here on leaves the outcome unknown.
     async fn until_archived(
         &self,
         run: RunId,
@@ -85,13 +85,13 @@ impl RedisStore {
         Err(StoreError::outcome_unknown("a command is in Redis and was not archived in time"))
     }
 
-    /// Returns when something of the run was archived, or after a while. A process without the duty ships by itself
-    /// unless another has the lock.
+    /// Waits until an event of the run is archived, at most [`LOOK_EVERY`]. A process without the duty ships the outbox
+    /// itself, unless another process has the lock.
     async fn until_shipped(&self, news: &mut watch::Receiver<Change>) {
         if !self.shipper.is_on_duty() && matches!(self.ship().await, Ok(Shipped::Events(_))) {
             return;
         }
-        // A closed channel means that the store goes away.
+        // A closed channel means that the store is being dropped.
         let _ = timeout(LOOK_EVERY, news.changed()).await;
     }
 
@@ -99,7 +99,8 @@ impl RedisStore {
         Ok(self.archive.run_operation(run, &operation.id).await?.is_some())
     }
 
-    /// An operation leaves Redis after it was archived. One that is in neither, looked for in that order, is lost.
+    /// Whether neither Redis nor the archive has an operation. Asks Redis first: an operation leaves Redis only after
+    /// it was archived.
     async fn has_lost(&self, run: RunId, operation: &Operation) -> Result<bool, StoreError> {
         let mut look = redis::cmd("HEXISTS");
         look.arg(self.keys.operations(run)).arg(operation.id.as_str());

@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 use crate::scripts;
 use crate::store::RedisStore;
 
-/// How often, by one process for all.
+/// The interval between passes; one process makes them for all.
 const EVERY: Duration = Duration::from_secs(15 * 60);
 /// How long a graph stays after a run was last put on it.
 const UNUSED: Duration = Duration::from_secs(3600);
 const AT_ONCE: usize = 1_000;
 
 impl RedisStore {
-    /// The duty.
+    /// The duty: removes unused graphs until it is stopped.
     pub async fn tidy_forever(self: Arc<Self>, stop: CancellationToken) {
         while !stop.is_cancelled() {
             match self.tidy_in_turn().await {
@@ -37,10 +37,10 @@ impl RedisStore {
         if self.takes_turn("tidy", EVERY / 2).await? { self.tidy(UNUSED).await } else { Ok(0) }
     }
 
-    /// One pass: removes graphs that no run has been put on for `unused`, and that none is on. How many.
+    /// One pass: removes graphs that no run is on, and that no run was put on for `unused`. Returns how many.
     ///
-    /// A run that is put on one of them meanwhile is not seen here, but its graph is then no longer unused, and the
-    /// script looks.
+    /// This pass does not see a run that is put on such a graph meanwhile, but the script checks again when the graph
+    /// was last used.
     pub async fn tidy(&self, unused: Duration) -> Result<usize, StoreError> {
         let before = self.now().await?.minus(unused).as_millis();
         let mut find = redis::cmd("ZRANGEBYSCORE");

@@ -1,4 +1,5 @@
-//! Graphs by the hash of their definition: in Redis for every process, and here as the scripts need them.
+//! Graphs by the hash of their definition: Redis has them for every process; each process caches them together with the
+//! arguments that scripts need.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,30 +18,30 @@ use crate::record::json;
 use crate::scripts;
 use crate::timers::in_ms;
 
-/// Runs whose graph is remembered.
+/// For how many runs a process remembers the graph.
 const RUNS_MAX: usize = 200_000;
 
-/// The longest list of reads that goes along with every settlement which may release its node. A node with more is released
-/// by the core.
+/// The longest list of reads that is sent with each settlement that may release a node. The core releases nodes with
+/// longer lists.
 const READS_BYTES_MAX: usize = 2_000;
-/// Stands for a list that is longer. Ids have no such character.
+/// Replaces a longer list. Ids do not contain this character.
 const READS_LEFT_OUT: &str = "?";
 
-/// Graphs kept here. Beyond this half of them go, and are read again when needed.
+/// How many graphs a process caches. At this number it drops half of them, and reads them again when needed.
 const KEPT_MAX: usize = 10_000;
 
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) ir: Arc<Ir>,
-    /// By [`NodeIx`].
+    /// Indexed by [`NodeIx`].
     pub(crate) hints: Vec<NodeHints>,
-    /// The node whose output is that of the run.
+    /// The node whose output is the output of the run.
     pub(crate) result: Arc<str>,
-    /// Of its definition, as runs name it.
+    /// The hash of the definition in hex, as runs store it.
     pub(crate) hash: String,
 }
 
-/// How a claim was settled, as far as it says what follows.
+/// The kind of a settlement on the fast path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ending {
     Succeeded,
@@ -48,21 +49,22 @@ pub(crate) enum Ending {
     HandedBack,
 }
 
-/// What is remembered of a run that was claimed here. A patch changes its definition, nothing its priority.
+/// The graph and priority of a run that this process has claimed. A patch changes the definition; the priority never
+/// changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GraphOfRun {
     pub(crate) definition: Hash,
-    /// That it was submitted with.
+    /// The priority that the run was submitted with.
     pub(crate) priority: Option<u8>,
 }
 
-/// The arguments of scripts about a node.
+/// The arguments that scripts need about a node.
 #[derive(Debug)]
 pub(crate) struct NodeHints {
     pub(crate) name: String,
-    /// By the band of its run's priority; all the same for a node with a priority of its own.
+    /// The stream for each band of the run's priority; all the same for a node with its own priority.
     streams: [String; PRIORITIES.len()],
-    /// The band where the run has no priority.
+    /// The band of the node in a run without a priority.
     band: usize,
     pub(crate) reads: String,
     pub(crate) needs: String,
@@ -73,11 +75,11 @@ pub(crate) struct NodeHints {
 #[derive(Debug)]
 pub(crate) struct Graphs {
     known: Mutex<HashMap<Hash, Arc<Graph>>>,
-    /// The graphs that runs claimed here are on, as far as is known.
+    /// The graphs of runs that this process has claimed.
     of_runs: Mutex<HashMap<RunId, GraphOfRun>>,
     client: Client,
     keys: Keys,
-    /// How long an attempt may take where a graph leaves that to the settings.
+    /// How long an attempt may take if the graph sets no limit.
     attempt_default: Duration,
 }
 
@@ -86,7 +88,7 @@ impl Graphs {
         Self { known: Mutex::default(), of_runs: Mutex::default(), client, keys, attempt_default }
     }
 
-    /// The graph that a run was on when it was last claimed here.
+    /// The graph that a run was on when this process last claimed one of its nodes.
     pub(crate) fn of_run(&self, run: RunId) -> Option<GraphOfRun> {
         self.of_runs.lock().get(&run).copied()
     }
@@ -99,7 +101,7 @@ impl Graphs {
         of_runs.insert(run, on);
     }
 
-    /// Makes a graph known, to every process. `time` is what scripts are told.
+    /// Caches a graph and publishes it to every process. `time` is the time argument of scripts.
     pub(crate) async fn learn(&self, ir: Arc<Ir>, time: String) -> Result<(), StoreError> {
         if !self.known.lock().contains_key(&ir.hash) {
             self.keep(Graph::new(ir.clone(), &self.keys, self.attempt_default)?);
@@ -107,7 +109,7 @@ impl Graphs {
         self.publish(&ir, time).await
     }
 
-    /// Graphs lie in Redis as long as a run is on them, the names of the streams that they use for good.
+    /// Writes a graph to Redis. The graph is removed when no run uses it; the names of its streams stay.
     pub(crate) async fn publish(&self, ir: &Ir, time: String) -> Result<(), StoreError> {
         let keys = [self.keys.ir(ir.hash), self.keys.graphs(), self.keys.streams()];
         let stream = |node: &switchyard_core::ir::Node| self.keys.tasks(&node.queue, band(node.priority));
@@ -153,7 +155,7 @@ impl Graphs {
 
 impl Graph {
     fn new(ir: Arc<Ir>, keys: &Keys, attempt_default: Duration) -> Result<Self, StoreError> {
-        // Scripts take lists of ids apart at blanks.
+        // Scripts split lists of ids at blanks.
         if let Some(node) = ir.nodes.iter().find(|node| node.id.contains(char::is_whitespace)) {
             return Err(StoreError::Corrupt(format!("the id of node `{}` has a blank in it", node.id)));
         }
@@ -171,10 +173,10 @@ impl Graph {
         &self.hints[ix.index()]
     }
 
-    /// Writes the hints that go with the settlement of a node, as `includes/settle.lua` reads it.
+    /// Writes the hints for the settlement of a node, in the order in which `includes/settle.lua` reads them.
     pub(crate) fn write_hints(&self, ix: NodeIx, ending: Ending, priority: Option<u8>, call: &mut Cmd) {
         let (node, hints) = (self.ir.node(ix), self.hints_of(ix));
-        // Its own are needed where it is queued again.
+        // The node's own reads are needed only if it is queued again.
         let reads = if ending == Ending::HandedBack { &*hints.reads } else { "" };
         call.arg(&*node.id).arg(&hints.name).arg(&self.hash).arg(hints.stream(priority)).arg(reads);
         call.arg(&hints.needs).arg(&hints.limit).arg(&*self.result);
@@ -200,7 +202,7 @@ impl Graph {
 }
 
 impl NodeHints {
-    /// The stream of its tasks in a run that was submitted with this priority.
+    /// The stream of the node's tasks in a run that was submitted with this priority.
     pub(crate) fn stream(&self, of_run: Option<u8>) -> &str {
         &self.streams[of_run.map_or(self.band, band)]
     }

@@ -1,4 +1,4 @@
-//! Whether Redis carries out calls: counted in metrics, logged when it stops and when it resumes.
+//! Tracks whether Redis carries out calls: counts failures in metrics, logs when they begin and when they end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use switchyard_redis::{RedisFailure, detail};
 use switchyard_store::StoreError;
 use tokio::time::Instant;
 
-/// How often the same failure is logged while it comes and goes.
+/// How often at most an intermittent failure is logged.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// The health of one server, as the calls of this process find it.
@@ -20,7 +20,7 @@ pub(crate) struct Health {
     server: String,
     metrics: Arc<Metrics>,
     state: Mutex<State>,
-    /// Whether `state` has a failure, so that an answer need not lock it.
+    /// Whether `state` has a failure, so that a successful call need not lock it.
     is_failing: AtomicBool,
     /// The number of the newest connection.
     newest: AtomicU64,
@@ -33,7 +33,7 @@ struct State {
 }
 
 impl State {
-    /// Calls may succeed in between, such as those that need no more rights than the user has.
+    /// Whether to log a failure: not if the same one was logged lately, even if other calls succeeded in between.
     fn is_to_be_logged(&mut self, failure: RedisFailure) -> bool {
         let lately = |(logged, at): (RedisFailure, Instant)| logged == failure && at.elapsed() < LOG_EVERY;
         let again = !self.logged.is_some_and(lately);
@@ -51,12 +51,12 @@ impl Health {
         Self { server, metrics, state, is_failing, newest }
     }
 
-    /// The server's name, for sentences.
+    /// The server's name, for messages.
     pub(crate) fn server(&self) -> &str {
         &self.server
     }
 
-    /// A call goes over this connection.
+    /// Notes that a call uses this connection.
     pub(crate) fn connected(&self, number: u64) {
         if self.newest.load(Ordering::Relaxed) != number
             && self.newest.fetch_max(number, Ordering::Relaxed) < number
@@ -66,7 +66,7 @@ impl Health {
         }
     }
 
-    /// A call was answered.
+    /// Notes that a call was answered.
     pub(crate) fn answered(&self) {
         if self.is_failing.load(Ordering::Relaxed) && self.state.lock().failure.take().is_some() {
             self.is_failing.store(false, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl Health {
         }
     }
 
-    /// A call failed, or there is no connection for it. Logged when it begins, not for every call.
+    /// Notes that a call failed, or had no connection. Logs the first failure, not every call.
     pub(crate) fn failed(&self, error: &RedisError) -> RedisFailure {
         let failure = RedisFailure::of(error);
         if failure == RedisFailure::Other {

@@ -1,4 +1,4 @@
-//! Every name in Redis. `docs/reference/keys.md` says what lies under each.
+//! Builds every key in Redis. `docs/reference/keys.md` documents the content of each.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use switchyard_core::in_flight::takes;
 use switchyard_core::ir::queue_name;
 use switchyard_core::{ApprovalId, Hash, RunId};
 
-/// The group that every worker reads tasks in.
+/// The consumer group in which every worker reads tasks.
 pub(crate) const GROUP: &str = "workers";
 
-/// The beginnings of the streams of the high, normal and low band. Not suffixes: the name of a queue may end in anything.
+/// The prefixes of the streams of the high, normal and low band. Not suffixes: a queue's name may end in anything.
 pub(crate) const BANDS: [&str; 3] = ["wf.high.", "wf.tasks.", "wf.low."];
 
-/// The names of one partition. Scripts build the names of runs that they find in streams themselves, from the
-/// same beginning: `scripts/includes/keys.lua`.
+/// The keys of one partition. Scripts themselves build the keys of runs that they find in streams, with the same
+/// prefix: `scripts/includes/keys.lua`.
 #[derive(Clone, Debug)]
 pub struct Keys {
     begin: Arc<str>,
@@ -22,14 +22,15 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// With one partition the names are the plain ones; with more, each carries a hash tag, so that everything
-    /// that a script touches shares a slot of a cluster.
+    /// The keys of a partition. With several partitions each key has a hash tag, so that all keys that a script
+    /// touches share a slot of a cluster.
     pub fn new(prefix: &str, partition: u16, partitions: u16) -> Self {
         let tag = if partitions > 1 { format!("{{p{partition}}}:") } else { String::new() };
         Self { begin: format!("{prefix}{tag}").into(), plain: Arc::default() }
     }
 
-    /// The same names, where tasks of these functions lie in the stream that plain workers read. A name may end in `*`.
+    /// The same keys, except that tasks of these functions go to the stream that plain workers read. A name may end in
+    /// `*`.
     pub fn with_plain_functions(self, functions: &[String]) -> Self {
         Self { plain: functions.iter().map(|name| queue_name::of_function(name)).collect(), ..self }
     }
@@ -39,12 +40,12 @@ impl Keys {
         &self.plain
     }
 
-    /// Whether tasks of this queue lie in the stream that plain workers read.
+    /// Whether tasks of this queue go to the stream that plain workers read.
     pub(crate) fn is_plain(&self, queue: &str) -> bool {
         takes(&self.plain, queue)
     }
 
-    /// The beginning of every name.
+    /// The prefix of every key.
     pub(crate) fn begin(&self) -> &str {
         &self.begin
     }
@@ -53,27 +54,27 @@ impl Keys {
         format!("{}{rest}", self.begin)
     }
 
-    /// Hash: where a run stands. Also the channel on which its news is published.
+    /// Hash: the state of a run. Also the channel on which changes to the run are published.
     pub fn run(&self, run: RunId) -> String {
         self.name(&format!("run:{run}"))
     }
 
-    /// Hash: its nodes, by id.
+    /// Hash: the nodes of a run, by id.
     pub fn dag(&self, run: RunId) -> String {
         self.name(&format!("dag:{run}"))
     }
 
-    /// Hash: its input, and what its nodes came to.
+    /// Hash: the input of a run, and the results of its nodes.
     pub fn context(&self, run: RunId) -> String {
         self.name(&format!("context:{run}"))
     }
 
-    /// Hash: the commands that took effect on a run, by operation id, each with the hash of what was asked for.
+    /// Hash: the commands that were applied to a run: operation id → hash of the command.
     pub fn operations(&self, run: RunId) -> String {
         self.name(&format!("operations:{run}"))
     }
 
-    /// Hash: the runs that a node starts, `spec:<index>` and `end:<index>` of each.
+    /// Hash: the children that a node starts, with fields `spec:<index>` and `end:<index>` for each.
     pub fn children(&self, run: RunId, node: &str) -> String {
         self.name(&format!("children:{run}:{node}"))
     }
@@ -83,47 +84,47 @@ impl Keys {
         format!("{key}:staged:{number:016x}")
     }
 
-    /// Sorted set by when they were put there: lists of tokens that are to be queued.
+    /// Sorted set, by insertion time: lists of tokens that are still to be queued.
     pub fn ready(&self) -> String {
         self.name("wf.ready")
     }
 
-    /// List: tokens of a run that became ready together, by its member in [`Self::ready`].
+    /// List: tokens of a run that became ready together, named after its member in [`Self::ready`].
     pub fn ready_list(&self, member: &str) -> String {
         self.name(&format!("ready:{}", member.replace(' ', ":")))
     }
 
-    /// Set: children that are to be cancelled, `<run> <whether to compensate>`.
+    /// Set: children that are still to be cancelled: `<run> <1 to compensate, else 0> <stop by, in ms, or empty>`.
     pub fn cancels(&self) -> String {
         self.name("wf.cancels")
     }
 
-    /// String: the text of a definition, for workers that execute its steps while the archive is away.
+    /// String: the text of a definition, for workers that execute its steps while the archive is unavailable.
     pub fn definition(&self, definition: Hash) -> String {
         self.name(&format!("definition:{}", definition.hex()))
     }
 
-    /// String: a graph, shared by all runs on it.
+    /// String: a graph, which all runs on it share.
     pub fn ir(&self, definition: Hash) -> String {
         self.ir_of(&definition.hex())
     }
 
-    /// The same, by the hex digits of its hash, as scripts have it.
+    /// The key of a graph by its hash in hex, as runs store it.
     pub(crate) fn ir_of(&self, hash: &str) -> String {
         self.name(&format!("ir:{hash}"))
     }
 
-    /// Sorted set: hashes of graphs by the moment when a run was last put on them.
+    /// Sorted set: hashes of graphs, by when a run was last put on them.
     pub fn graphs(&self) -> String {
         self.name("wf.graphs")
     }
 
-    /// Set: every run that is here.
+    /// Set: every run that Redis has.
     pub fn runs(&self) -> String {
         self.name("wf.runs")
     }
 
-    /// Stream: tasks of a type, or of a function, in a band.
+    /// Stream: the tasks of a queue in a band. All queues of plain workers share one.
     pub fn tasks(&self, queue: &str, band: usize) -> String {
         let queue = if self.is_plain(queue) { queue_name::FUNCTION } else { queue };
         format!("{}{}{queue}", self.begin, BANDS[band])
@@ -140,89 +141,89 @@ impl Keys {
         self.name("wf.queued")
     }
 
-    /// Stream: events on their way to the archive, an entry for each change.
+    /// Stream: events that the archive does not have yet, an entry for each change.
     pub fn outbox(&self) -> String {
         self.name("wf.outbox")
     }
 
-    /// Hash: which archive this Redis belongs to, how far that had come when it was last looked at, and why the outbox
+    /// Hash: the archive that this Redis belongs to, its position at the last comparison, and the reason why the outbox
     /// could not be shipped.
     pub fn archive(&self) -> String {
         self.name("wf.archive")
     }
 
-    /// Sorted set by due time: `<run> <claim> <node>`, or `<run> deadline`.
+    /// Sorted set, by due time: `<run> <claim> <node>`, or `<run> deadline`.
     pub fn timers(&self) -> String {
         self.name("wf.timers")
     }
 
-    /// Sorted set by the end of the lease: `<run> <claim> <node>`.
+    /// Sorted set, by the end of the lease: `<run> <claim> <node>`.
     pub fn leases(&self) -> String {
         self.name("wf.leases")
     }
 
-    /// Hash: `<run> <incarnation>` → 1, of runs whose events in the outbox contradict the archive.
+    /// Hash: `<run> <incarnation>` → 1, for incarnations whose events in the outbox contradict the archive.
     pub fn forgotten(&self) -> String {
         self.name("wf.forgotten")
     }
 
-    /// Hash: a concurrency key.
+    /// Hash: the state of a concurrency key.
     pub fn concurrency_key(&self, key: &str) -> String {
         self.name(&format!("gate:{key}"))
     }
 
-    /// Sorted set: who is under way with it (score 0), and who waits (score: arrival). Another beginning, because a
-    /// key may have any end.
+    /// Sorted set: the runs that hold a concurrency key (score 0), and those that wait for it (score: arrival). The
+    /// prefix differs because a key may end in anything.
     pub fn concurrency_line(&self, key: &str) -> String {
         self.name(&format!("gate.line:{key}"))
     }
 
-    /// String: the run that an idempotency key stands for, and the hash of its body.
+    /// Hash: the run that was submitted with an idempotency key, and the hash of its body.
     pub fn idempotency(&self, key: &str) -> String {
         self.name(&format!("idempotency:{key}"))
     }
 
-    /// Hash: a pending decision of a person.
+    /// Hash: a pending approval.
     pub fn approval(&self, approval: &ApprovalId) -> String {
         self.name(&format!("approval:{approval}"))
     }
 
-    /// Hash: who ships the outbox, until when, and the fencing number.
+    /// Hash: the lock of the process that ships the outbox, with its fencing number.
     pub fn ship_lock(&self) -> String {
         self.name("wf.lock:outbox")
     }
 
-    /// Set: every stream of tasks that a graph here has nodes for.
+    /// Set: every stream of tasks that a graph in Redis has had nodes for.
     pub fn streams(&self) -> String {
         self.name("wf.streams")
     }
 
-    /// Sorted set by until when they count as alive: names of workers.
+    /// Sorted set: names of workers, by the time until which they count as alive.
     pub fn workers(&self) -> String {
         self.name("wf.workers")
     }
 
-    /// Hash: what a worker last said about itself.
+    /// Hash: the last report of a worker.
     pub fn worker(&self, name: &str) -> String {
         self.name(&format!("worker:{name}"))
     }
 
-    /// Hash: who looks after the members of the group, and the fencing number.
+    /// Hash: the lock of the process that removes ghosts from the consumer groups, with its fencing number.
     pub fn cleanup_lock(&self) -> String {
         self.name("wf.lock:consumers")
     }
 
-    /// Hash: who looks for entries that are pending for long, and the fencing number.
+    /// Hash: the lock of the process that looks for long-pending entries, with its fencing number.
     pub fn watch_lock(&self) -> String {
         self.name("wf.lock:streams")
     }
 
-    /// List: what plain workers say became of their tasks.
+    /// List: signals of plain workers about their tasks.
     pub fn signals(&self) -> String {
         self.name("completion_signals")
     }
 
-    /// List: signals that a process is turning into settlements.
+    /// List: signals that a process has taken and not settled yet.
     pub fn processing(&self, mover: &str) -> String {
         self.name(&format!("completion_signals:processing:{mover}"))
     }
@@ -232,22 +233,22 @@ impl Keys {
         self.name("completion_signals:movers")
     }
 
-    /// List: the task that a plain worker has asked for, for one delivery of its node.
+    /// List: the answer to a plain worker that asked for the task of a delivery.
     pub fn plain_task(&self, run: RunId, node: &str, entry: &str) -> String {
         self.name(&format!("task:{run}:{node}:{entry}"))
     }
 
-    /// String: written to see whether writes are taken.
+    /// String: a probe that shows whether Redis accepts writes.
     pub fn probe(&self) -> String {
         self.name("wf.probe")
     }
 
-    /// Hash: who has a duty that one process has for all, and the fencing number.
+    /// Hash: the lock of the process that has a duty for all processes, with its fencing number.
     pub fn duty_lock(&self, duty: &str) -> String {
         self.name(&format!("wf.lock:duty:{duty}"))
     }
 
-    /// Channel: a stream's name and a number for tasks that were queued, or `timers`.
+    /// Channel: the number of queued tasks and their stream, or a message that timers have changed.
     pub fn wake(&self) -> String {
         self.name("wf.wake")
     }

@@ -1,15 +1,16 @@
 //! The hot store in Redis 7 or newer, or Valkey, without modules.
 //!
-//! Two paths. A plain step (settle, release, claim) is one script call: `step.rs` and `scripts/step.lua`, which mirror
-//! the core. Everything else reads what it touches, lets the core itself decide, and writes that if nothing has changed
-//! meanwhile: `slow_path/`. Both write the same three hashes for each run (`record/`), and append what happened to one
-//! stream, from which it goes to the archive in order (`ship.rs`).
+//! Changes take one of two paths. On the fast path (`fast_path/`), one call of `scripts/step.lua`, which mirrors the
+//! core, settles, releases and claims. On the slow path (`slow_path/`), a process reads the runs that a change touches,
+//! lets the core decide, and writes the decision if those runs have not changed meanwhile. Both paths write the same
+//! hashes for each run (`record/`) and append its events to one stream, the outbox, from which one process at a time
+//! ships them to the archive in order (`outbox/`).
 //!
-//! What is answered to workers is in Redis, not yet in the archive: losing it repeats work. Acceptance (`accept.rs`) and
-//! commands (`command.rs`) wait for the archive. When Redis loses something, the archive is right: runs are rebuilt from
-//! it, and work is repeated, never skipped (`recovery/`).
+//! A step is answered when Redis has it; the archive gets it later. Acceptance (`accept.rs`) and commands
+//! (`command.rs`) are answered when the archive has them. If Redis loses data, runs are rebuilt from the archive
+//! (`recovery/`): work is repeated, never skipped.
 //!
-//! Every name in Redis is in `keys.rs` and in `docs/reference/keys.md`.
+//! `keys.rs` builds every key in Redis; `docs/reference/keys.md` documents them.
 
 mod accept;
 mod admin;

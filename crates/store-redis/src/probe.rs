@@ -1,4 +1,4 @@
-//! Whether Redis can be reached, for a process that starts at the same time as its server.
+//! Checks whether Redis can be reached, for a process that starts at the same time as its server.
 
 use std::error::Error;
 use std::io;
@@ -11,8 +11,8 @@ use switchyard_store::StoreError;
 use crate::client;
 use crate::health::Health;
 
-/// Why the server cannot be reached at the moment. `None` if it answers, even with a refusal, or if the address is not
-/// one: opening the store then says what is wrong.
+/// The reason why the server cannot be reached at the moment. `None` if the server answers, even with a refusal, or if
+/// the address is invalid: opening the store then reports the error.
 pub async fn probe(url: &str) -> Option<StoreError> {
     let connector = client::connector(url).ok()?;
     let error = connector.connect().await.err()?;
@@ -22,7 +22,7 @@ pub async fn probe(url: &str) -> Option<StoreError> {
     is_away.then(|| health.explain(failure, &error))
 }
 
-/// A certificate that one side does not trust is an I/O error as well, and does not pass.
+/// Whether one side does not trust the other's certificate: an I/O error that waiting does not cure.
 fn is_about_trust(error: &RedisError) -> bool {
     let shared = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
     let io = shared.and_then(|error| error.downcast_ref::<io::Error>());

@@ -1,4 +1,4 @@
-//! Publish and subscribe: idle workers hear of tasks, followers hear of changes to runs.
+//! Publish and subscribe: Redis notifies idle workers of tasks, and followers of changes to runs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::client::Client;
 use crate::keys::Keys;
 use crate::store::RedisStore;
 
-/// How long until a lost connection is tried again.
+/// How long to wait before connecting again after a failure.
 const AFTER_TROUBLE: Duration = Duration::from_millis(500);
-/// Waiters look by themselves after this long: published messages are lost if a connection breaks unnoticed.
+/// The interval at which waiters look without a message: messages are lost if a connection breaks unnoticed.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Runs that are subscribed to, or left, with one command.
+/// How many runs one command subscribes to or unsubscribes from.
 const AT_ONCE: usize = 1_000;
 
 /// The callers of this process that wait: for tasks, for timers, for changes to runs.
@@ -38,7 +38,7 @@ pub(crate) struct Waiters {
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Follow(RunId),
-    /// It has ended: nothing more will be said about it.
+    /// The run has ended: no more messages about it will come.
     Leave(RunId),
 }
 
@@ -62,7 +62,7 @@ impl Waiters {
         receiver
     }
 
-    /// Follows a run as far as this process ships its events itself.
+    /// Follows a run without a subscription: the receiver sees only events that this process ships.
     pub(crate) fn follow_here(&self, run: RunId) -> watch::Receiver<Change> {
         self.followers.follow(run)
     }
@@ -84,13 +84,13 @@ struct News {
     ended: bool,
 }
 
-/// The one connection of a process that listens.
+/// Receives messages on the one subscribed connection of a process.
 pub(crate) struct Listener {
     client: Client,
     keys: Keys,
     archived: Arc<dyn RunIndex>,
     waiters: Arc<Waiters>,
-    /// The beginning of the names of run channels.
+    /// The prefix of run channels.
     runs: String,
 }
 
@@ -125,14 +125,14 @@ impl Listener {
         // Earlier messages are lost: all waiters look again.
         self.waiters.idle.wake_all();
         self.waiters.timers.notify_one();
-        // Concurrently: published messages do not wait for the answer to a subscription.
+        // The two run concurrently, so that messages do not wait for the answer to a subscription.
         tokio::select! {
             () = self.relay(published) => Ok(()),
             answer = self.change_forever(&mut channels, asked) => answer,
         }
     }
 
-    /// Passes on what is published, until the connection breaks.
+    /// Passes messages on to the waiters, until the connection breaks.
     async fn relay(&self, mut published: PubSubStream) {
         while let Some(message) = published.next().await {
             let text: String = message.get_payload().unwrap_or_default();
@@ -157,7 +157,8 @@ impl Listener {
         }
     }
 
-    /// Subscribes, then tells what the archive has: what was published before went past us.
+    /// Subscribes and unsubscribes. Then tells followers the archived state of their runs, because messages that were
+    /// published before the subscription are lost.
     async fn change(&self, asked: Vec<Asked>, channels: &mut Channels) -> Result<(), StoreError> {
         let name = |run: &RunId| self.keys.run(*run);
         let Changes { followed, subscribe, leave } = channels.take_note(&asked);
@@ -206,11 +207,11 @@ struct Channels {
     followed: HashSet<RunId>,
 }
 
-/// Changes of subscriptions, made in this order.
+/// Changes of subscriptions, applied in this order.
 struct Changes {
     subscribe: Vec<RunId>,
     leave: HashSet<RunId>,
-    /// The subscriptions' callers wait for the answer.
+    /// Runs with callers that wait for the archived state.
     followed: Vec<RunId>,
 }
 
@@ -236,7 +237,7 @@ impl Channels {
     }
 }
 
-/// Runs that were unsubscribed at their end, and have followers that may have come after a retry.
+/// Subscribes again to runs that were unsubscribed at their end and have been retried since.
 async fn follow_retried(archived: Arc<dyn RunIndex>, waiters: Arc<Waiters>, runs: Vec<RunId>) {
     for run in runs {
         if let Ok(Some(record)) = archived.run(run).await
@@ -261,16 +262,16 @@ async fn tell_archived(archived: Arc<dyn RunIndex>, waiters: Arc<Waiters>, runs:
 impl RedisStore {
     pub(crate) async fn wait_for_work(&self, want: &Want) {
         let woken = self.waiters.idle.line_up(want.queues.clone());
-        // Something may have been queued between the caller's last look and lining up.
+        // A task may have been queued between the caller's last look and its registration as a waiter.
         match self.queued().await {
             Ok(queues) if queues.iter().any(|queue| want.takes(queue)) => return,
             _ => {}
         }
-        // A closed channel means that the listener says to look again.
+        // A closed channel means that the listener wants the caller to look again.
         let _ = tokio::time::timeout(LOOK_EVERY, woken).await;
     }
 
-    /// Queues that have something in them, as far as it is counted.
+    /// Queues that have unclaimed tasks, by the counters in `wf.queued`.
     async fn queued(&self) -> Result<Vec<String>, StoreError> {
         let streams: Vec<String> = self.client.query(redis::cmd("HKEYS").arg(self.keys.queued())).await?;
         let queue = |stream: &String| self.keys.queue_of(stream).map(|(queue, _)| queue.to_owned());

@@ -1,4 +1,4 @@
-//! Trying again while Redis does not answer: what `REDIS_SEND_MESSAGE_*` sets.
+//! Retries while Redis does not answer, as `REDIS_SEND_MESSAGE_*` configures them.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use switchyard_store::{Clock, StoreError, SystemClock};
 
 use crate::store::RedisStore;
 
-/// How often something is tried again, and after how long.
+/// How often a call is retried, and after which delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
     pub retries: u32,
-    /// Before the first.
+    /// The delay before the first retry.
     pub delay: Duration,
-    /// How many times as long each wait is as the one before.
+    /// The factor by which each delay is longer than the one before.
     pub backoff: f64,
 }
 
@@ -21,13 +21,13 @@ impl RetryPolicy {
 
     fn wait_before(&self, retry: u32) -> Duration {
         let factor = self.backoff.powi(i32::try_from(retry).unwrap_or(i32::MAX));
-        // Beyond any wait that makes sense there is no telling them apart.
+        // A delay that overflows is longer than any sensible one.
         Duration::try_from_secs_f64(self.delay.as_secs_f64() * factor).unwrap_or(Duration::MAX)
     }
 }
 
 impl RedisStore {
-    /// Does something that may be done twice, again and again while the store does not answer.
+    /// Makes an idempotent call, and retries it while the store does not answer.
     pub(crate) async fn with_retry<T, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,

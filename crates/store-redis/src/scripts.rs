@@ -26,7 +26,7 @@ macro_rules! scripts {
             Script::new(include_str!(concat!("scripts/", $file, ".lua")), INCLUDES, Effect::$effect)
         });)*
 
-        /// Every script with its name, and those of the lock.
+        /// Every script of the hot store and of the lock, with its name.
         pub(crate) fn all() -> Vec<(&'static str, &'static Script)> {
             vec![("lock_renew", &*LOCK_RENEW), ("lock_take", &*LOCK_TAKE), $(($file, &*$name)),*]
         }
@@ -61,7 +61,7 @@ scripts! {
 mod tests {
     use super::*;
 
-    /// The texts that Redis runs, reviewed as a diff.
+    /// Snapshots show changes to the texts that Redis runs as a diff.
     #[test]
     fn the_texts_are_those_of_the_snapshots() {
         for (name, script) in all() {
@@ -81,7 +81,7 @@ mod tests {
             let rest = script.text().replace(chunks, "").replace("cmsgpack.unpack(", "");
             assert!(!rest.contains("unpack("), "{name} unpacks a list by itself: use includes/chunks.lua");
         }
-        // Of what is not a chunk, no more than a constant number of words.
+        // Any other list that is unpacked has a constant length.
         for unpacked in chunks.lines().filter(|line| line.contains("unpack(")) {
             let bounded = ["+ CHUNK - 1", "unpack(fields))", "first + count - 1"];
             assert!(bounded.iter().any(|bound| unpacked.contains(bound)), "`{unpacked}` has no bound");

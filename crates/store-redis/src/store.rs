@@ -28,28 +28,28 @@ use crate::pubsub::{Listener, Waiters};
 use crate::retry::RetryPolicy;
 use crate::slow_path::{ReadSet, SettlementBatcher};
 
-/// How often a run is read again that changed meanwhile.
+/// How often to read a run that changes while it is read.
 const SNAPSHOT_LOOKS: u32 = 20;
 
-/// How long the texts of definitions are kept, from when a process first ran one.
+/// How long Redis keeps the text of a definition after it was last stored.
 const DEFINITIONS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// Where Redis is, and how it is used.
+/// Address and settings of the hot store in Redis.
 #[derive(Clone, Debug)]
 pub struct RedisSettings {
-    /// `redis://`, `rediss://` (TLS), `redis+unix://` or `redis+sentinel://`, with user and password if the server wants them.
+    /// `redis://`, `rediss://` (TLS), `redis+unix://` or `redis+sentinel://`, with user and password if needed.
     pub url: String,
-    /// What every name in Redis begins with.
+    /// The prefix of every key in Redis.
     pub prefix: String,
     pub limits: Limits,
-    /// The functions whose tasks lie in the stream that plain workers read; a name may end in `*`. Every process that
-    /// shares a Redis has to name the same.
+    /// The functions whose tasks go to the stream that plain workers read; a name may end in `*`. Every process that
+    /// shares a Redis must list the same functions.
     pub plain_functions: Vec<String>,
-    /// What a submission does while Redis does not answer.
+    /// How a submission is retried while Redis does not answer.
     pub retry: RetryPolicy,
-    /// How long a change may wait for the archive until the outbox counts as stuck.
+    /// How long a change may wait for the archive before the outbox counts as stuck.
     pub stuck_after: Duration,
-    /// Instead of the server's time. For tests.
+    /// Replaces the server's clock, in tests.
     pub clock: Option<Arc<dyn Clock>>,
     /// Receives metrics, logs and traces.
     pub observe: Observe,
@@ -67,9 +67,9 @@ impl RedisSettings {
 /// The hot store in Redis. Any number of processes share one.
 pub struct RedisStore {
     pub(crate) client: Client,
-    /// Asks whichever archive Redis belongs to: only for what has to find that out.
+    /// A client that does not check the binding: only for finding out which archive Redis belongs to.
     pub(crate) unbound: Client,
-    /// What the archive was when this store was opened.
+    /// Identity and position of the archive when this store was opened.
     pub(crate) mark: ArchiveMark,
     pub(crate) keys: Keys,
     pub(crate) archive: Arc<dyn Archive>,
@@ -78,7 +78,7 @@ pub struct RedisStore {
     pub(crate) graphs: Graphs,
     pub(crate) step_batcher: Arc<StepBatcher>,
     pub(crate) settlement_batcher: SettlementBatcher,
-    /// Decisions of this process that conflicted: one at a time is tried again.
+    /// Serializes the retries of this process's conflicting decisions.
     pub(crate) turns: AsyncMutex<()>,
     pub(crate) shipper: Shipper,
     pub(crate) signal_mover: SignalMover,
@@ -102,8 +102,8 @@ impl Drop for RedisStore {
 }
 
 impl RedisStore {
-    /// Connects, and makes sure that Redis belongs to this archive. What the archive says is unfinished and Redis lacks is
-    /// given to it by [`HotStore::restore`].
+    /// Connects, and makes sure that Redis belongs to this archive. [`HotStore::restore`] writes unfinished runs of the
+    /// archive that Redis lacks.
     pub async fn open(settings: RedisSettings, archive: Arc<dyn Archive>) -> Result<Self, StoreError> {
         let client = Client::connect(&settings.url, settings.observe.metrics().clone()).await?;
         let (unbound, mark) = (client.unbound(), archive.mark().await?);
@@ -145,7 +145,7 @@ impl RedisStore {
         RedisAdmin::new(self.client.clone(), self.keys.clone(), self.clock.clone())
     }
 
-    /// What scripts take for the time.
+    /// The current time of the scripts: the server's, or that of the injected clock.
     pub(crate) async fn now(&self) -> Result<Timestamp, StoreError> {
         if let Some(clock) = &self.clock {
             return Ok(clock.now());
@@ -154,12 +154,12 @@ impl RedisStore {
         Ok(Timestamp::from_millis(seconds * 1_000 + micros / 1_000))
     }
 
-    /// What this machine takes for the time.
+    /// The current time of this machine, or of the injected clock.
     pub(crate) fn here(&self) -> Timestamp {
         self.clock.as_ref().map_or_else(|| SystemClock.now(), |clock| clock.now())
     }
 
-    /// The time to tell a script; empty for the server's own.
+    /// The time argument of a script; empty for the server's clock.
     pub(crate) fn time(&self) -> String {
         self.clock.as_ref().map_or_else(String::new, |clock| clock.now().as_millis().to_string())
     }
@@ -193,7 +193,7 @@ impl HotStore for RedisStore {
     ) -> Result<(Vec<Settled>, Vec<Task>), StoreError> {
         let (settled, tasks) = self.settle_and_claim(settlements, want).await?;
         for task in &tasks {
-            // By two clocks: to the millisecond if they agree.
+            // The two times are from two clocks: the difference is exact only if they agree.
             let waited = self.here().since(task.queued_at);
             self.observe.metrics().claimed_step(&task.queue, waited);
         }
@@ -341,7 +341,7 @@ impl HotStore for RedisStore {
         self.behind().await.map(Some)
     }
 
-    /// A write that changes nothing: a replica, or a server that is full, would refuse it.
+    /// Writes a probe key: a replica, or a server without memory, refuses it.
     async fn ready(&self) -> Result<(), StoreError> {
         self.client.query(redis::cmd("SET").arg(self.keys.probe()).arg(1).arg("PX").arg(1)).await
     }

@@ -1,4 +1,4 @@
-//! A claimed task, as `scripts/includes/claim.lua` answers it.
+//! Reads claimed tasks from the answers of `scripts/includes/claim.lua`.
 
 use std::str::FromStr;
 
@@ -12,7 +12,7 @@ use crate::record::{Kept, state_of};
 use crate::scripts;
 use crate::store::RedisStore;
 
-/// How often a run is looked at again whose graph changes meanwhile.
+/// How often to read a task whose run moves to another graph meanwhile.
 const LOOKS_MAX: usize = 10;
 
 impl RedisStore {
@@ -78,7 +78,7 @@ impl RedisStore {
         })
     }
 
-    /// The task of a claim that counts.
+    /// The task of a claim, if the claim is still valid.
     pub(crate) async fn read_held(&self, claim: &ClaimRef) -> Result<Option<Task>, StoreError> {
         let mut on = self.graphs.of_run(claim.run).map(|known| known.definition);
         for _ in 0..LOOKS_MAX {
@@ -90,7 +90,7 @@ impl RedisStore {
             };
             let graph = self.graphs.get(definition).await?;
             let Some(ix) = graph.ir.find(&claim.node) else {
-                // A graph that was remembered may be an older one.
+                // The cached graph of the run may be outdated.
                 let current = self.definition_of(claim.run).await?;
                 if current == Some(definition) {
                     return Ok(None);

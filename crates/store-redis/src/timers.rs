@@ -1,4 +1,4 @@
-//! Timers that are due, leases that ran out, and heartbeats.
+//! Fires due timers, reclaims claims whose lease ran out, and extends leases on heartbeats.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -12,11 +12,12 @@ use crate::scripts;
 use crate::slow_path::{Due, ReadSet};
 use crate::store::RedisStore;
 
-/// How many are looked at together.
+/// How many due members one call reads.
 const AT_ONCE: usize = 200;
 
 impl RedisStore {
-    /// Fires what is due, each timer once. How many fired, and when the next is due: at once if one was set meanwhile.
+    /// Fires due timers, each once. Returns how many fired, and when to call again: now if children are left to cancel,
+    /// else when the next timer is due.
     pub(crate) async fn fire_due(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
         let (mut fired, mut seen) = (0, HashSet::new());
         let next = loop {
@@ -28,14 +29,14 @@ impl RedisStore {
             }
             fired += self.decide_each(read_set, InFlight::fire_due).await?;
         };
-        // A batch at a time, so that timers do not have to wait for all of them.
+        // One batch of cancellations per pass, so that timers need not wait for all of them.
         match self.cancel_some().await? {
             true => Ok((fired, Some(self.now().await?))),
             false => Ok((fired, next)),
         }
     }
 
-    /// Takes back claims whose worker has been silent too long, and fails attempts that took too long. How many.
+    /// Takes back claims whose lease has run out, and fails attempts that took too long. Returns how many.
     pub(crate) async fn reclaim_due(&self) -> Result<usize, StoreError> {
         self.queue_left().await?;
         let mut reclaimed = 0;
@@ -46,8 +47,8 @@ impl RedisStore {
         }
     }
 
-    /// All of them at once; if that fails although Redis answers, one by one, so that a run that cannot be read does
-    /// not hold up the others.
+    /// Decides about all runs at once. If that fails although Redis answers, decides about one run after the other, so
+    /// that a run that cannot be read does not hold up the others.
     async fn decide_each(
         &self,
         read_set: ReadSet,
@@ -75,13 +76,13 @@ impl RedisStore {
         failed.map_or(Ok(done), Err)
     }
 
-    /// The runs that something is due for.
+    /// The runs with due members in a sorted set, and when the next member is due.
     async fn due(&self, key: &str) -> Result<(Option<ReadSet>, Option<Timestamp>), StoreError> {
         let args = [self.time(), AT_ONCE.to_string()];
         let (now, due, next): (i64, Vec<String>, String) =
             self.client.run(&scripts::DUE, &[key.to_owned()], &args).await?;
         let next = next.parse().ok().map(Timestamp::from_millis);
-        // Told by this machine's clock, which is what the caller sleeps by: one that is wrong delays nothing.
+        // Converted to this machine's clock, by which the caller sleeps: a skewed clock delays nothing.
         let next = next.map(|next| self.here().plus(next.since(Timestamp::from_millis(now))));
         if due.is_empty() {
             return Ok((None, next));
@@ -121,7 +122,7 @@ fn run_of(member: &str) -> Option<RunId> {
     member.split(' ').next()?.parse().ok()
 }
 
-/// As scripts are told how long a claim or an attempt lasts.
+/// A duration as an argument of a script, in ms; empty for `None`.
 pub(crate) fn in_ms(lasts: Option<Duration>) -> String {
     lasts.map_or_else(String::new, |lasts| lasts.as_millis().to_string())
 }

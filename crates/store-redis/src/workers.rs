@@ -1,4 +1,4 @@
-//! Workers as the engine sees them: those that report, and plain ones, which are known by their consumers alone.
+//! The list of workers for the engine: workers that report, and plain workers, which only their consumers reveal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use switchyard_store::{StoreError, Worker, WorkerKind};
 use crate::admin::{self, WorkerReport};
 use crate::store::RedisStore;
 
-/// How long a plain worker that reads nothing counts as alive: it may be at work on what it has read.
+/// How long a plain worker that reads nothing counts as alive: it may still work on a task that it has read.
 const PLAIN_HOLDS: Duration = Duration::from_secs(300);
 
-/// How long one that reads nothing is listed.
+/// How long a plain worker that reads nothing is listed.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 
 impl RedisStore {
@@ -24,7 +24,7 @@ impl RedisStore {
             slots: worker.slots,
             busy: worker.busy,
             host: String::new(),
-            // Workers of Switchyard processes report theirs: it tells the two kinds apart.
+            // Only workers of Switchyard processes report a process id, which distinguishes the two kinds.
             process: if worker.kind == WorkerKind::Process { std::process::id() } else { 0 },
             version: worker.version.to_string(),
             started: worker.since,

@@ -1,4 +1,4 @@
-//! The life of workers: who is alive, who is a ghost, and that nothing is lost when one goes (I7).
+//! Tests which workers count as alive or as ghosts, and that no task is lost when a worker leaves (I7).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl Fixture {
         self.store.step(vec![settlement], &Want::nothing("w".into())).await.expect("settled").0[0]
     }
 
-    /// Everything that is left to do, by a worker that is alive.
+    /// Executes all remaining tasks as a live worker.
     async fn finish(&self) {
         loop {
             let tasks = self.claim("finisher", 10).await;
@@ -89,17 +89,17 @@ impl Fixture {
         self.archive.run(run).await.expect("answered").expect("known").status
     }
 
-    /// As a worker does that knows nothing but Redis.
+    /// Reads entries as a plain worker does, with Redis commands.
     fn read_plainly(&self, consumer: &str, count: usize) {
         let (stream, mut connection) = (format!("{}{STREAM}", self.prefix), connection());
         let group = ["CREATE", &stream, "workers", "0"];
-        // It may be there.
+        // The group may exist.
         let _ = redis_rs::cmd("XGROUP").arg(&group).query::<()>(&mut connection);
         let read = ["GROUP", "workers", consumer, "COUNT", &count.to_string(), "STREAMS", &stream, ">"];
         redis_rs::cmd("XREADGROUP").arg(&read).query::<redis_rs::Value>(&mut connection).expect("read");
     }
 
-    /// Name and pending of every member of the group.
+    /// The name and number of pending entries of every consumer.
     async fn members(&self) -> Vec<(String, usize)> {
         let members = self.admin().consumers(HOUR, None).await.expect("listed");
         members.into_iter().map(|member| (member.name, member.pending)).collect()
@@ -115,7 +115,7 @@ fn connection() -> redis_rs::Connection {
     client.get_connection().expect("Redis answers")
 }
 
-/// Three that nothing holds back.
+/// A graph of three independent nodes.
 fn steps() -> Arc<Ir> {
     Sketch::new().node("a", &[]).node("b", &[]).node("c", &[]).ir()
 }
@@ -196,7 +196,7 @@ async fn a_ghost_goes_after_everything_it_had_pending_was_moved() {
     assert_eq!((ghost.returned, ghost.claimed, ghost.void, ghost.kept), (2, 1, 1, 0));
     assert_eq!(fixture.members().await, [("heir".to_owned(), 1)]);
 
-    // What was held is still its holder's, what was read is handed out again, and all of it once.
+    // Claimed tasks stay with their worker, tasks that were only read are handed out again, each once.
     assert_eq!(fixture.settle(&held).await, Settled::Applied);
     fixture.finish().await;
     assert_eq!(fixture.status(run).await, RunStatus::Succeeded);
@@ -213,7 +213,7 @@ async fn a_ghost_stays_while_nobody_can_take_over_what_it_holds() {
     assert!(!done.ghosts[0].deleted);
     assert_eq!(done.ghosts[0].kept, 3);
     assert_eq!(fixture.members().await, [("ghost".to_owned(), 3)]);
-    // The leases run out, the claims are taken back, and then it goes.
+    // The leases run out, the claims are taken back, and then the consumer is removed.
     fixture.clock.advance(Duration::from_secs(31));
     assert_eq!(fixture.store.reclaim().await.expect("reclaimed"), 3);
     assert_eq!(clean_up(&fixture.admin(), &policy()).await.deleted(), 1);
@@ -400,8 +400,7 @@ async fn entries_that_are_pending_for_long_are_reported_and_void_ones_removed() 
     assert!(matches!(monitor.watch(HOUR).await.expect("a pass"), Pass::NotNow(_)));
 }
 
-/// A worker that never says it is alive, and a cleaner that takes such workers for ghosts: they are in each
-/// other's way all the time, and every run ends all the same.
+/// A worker never reports, and the cleanup takes it for a ghost all the time: every run still ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cleaning_up_amid_the_work_loses_nothing() {
     const RUNS: u64 = 60;

@@ -1,4 +1,5 @@
-//! A Redis belongs to one archive: another one, and an earlier state of the same, are refused until a person decides.
+//! Tests that a Redis belongs to one archive: another archive, or an earlier state of the same, is refused until a
+//! person decides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Waits for a store that was dropped: what listens for it lets go of the folder a moment later.
+/// Opens the archive of a folder. Retries because the listener of a dropped store releases the folder a little later.
 async fn archive(folder: &Path) -> Arc<dyn Archive> {
     loop {
         match DataFolder::open(folder).and_then(|data| data.archive()) {
@@ -81,7 +82,7 @@ async fn archive_mark(store: &RedisStore) -> (String, String) {
     (bound.id, bound.location)
 }
 
-/// A folder as it is on the disk, without anything that works in it.
+/// Copies the files of a folder.
 fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("a folder").flatten() {
         if entry.path().is_file() {
@@ -125,7 +126,7 @@ async fn a_flushed_redis_is_told_again_whose_it_is() {
     open(&settings, other.path()).await.expect_err("it belongs to the first one");
 }
 
-/// As when it is flushed and another process is faster.
+/// As if Redis was flushed and a process with another archive was faster.
 #[tokio::test]
 async fn a_redis_that_suddenly_belongs_to_another_archive_is_left_alone() {
     let (settings, one) = (private(), folder());
@@ -144,7 +145,7 @@ async fn a_redis_that_suddenly_belongs_to_another_archive_is_left_alone() {
     assert!(store.in_flight(run).await.expect("answered"));
 }
 
-/// A server that is exchanged is another connection, which is asked before anything is done on it.
+/// A replaced server means a new connection, on which the store asks for the archive first.
 #[tokio::test]
 async fn a_redis_that_is_exchanged_is_left_alone_at_once() {
     let mut server = Redis::start();

@@ -1,4 +1,4 @@
-//! The suite that every hot store passes, on Redis with an SQLite archive.
+//! Runs the conformance suite of hot stores on Redis with an SQLite archive.
 
 use std::sync::Arc;
 

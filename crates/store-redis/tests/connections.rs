@@ -1,4 +1,4 @@
-//! Every way to a server: TLS, users with few rights, a password, a Unix socket, a prefix.
+//! Tests every kind of connection: TLS, users with few rights, a password, a Unix socket, a prefix.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use switchyard_test_servers::certificates::Certificates;
 use switchyard_test_servers::free_port;
 use switchyard_test_servers::redis::Redis;
 
-/// The rights that `docs/operating/redis.md` tells people to give.
+/// The page that documents the rights a user needs.
 const PAGE: &str = include_str!("../../../docs/operating/redis.md");
 
-/// Carries a run to its end there, and does what else a process does.
+/// Executes a run to its end on this server, and makes the other calls of a process.
 async fn works(url: &str, prefix: &str) -> Result<(), StoreError> {
     let folder = tempfile::tempdir().expect("a folder");
     let archive = DataFolder::open(folder.path()).and_then(|data| data.archive()).expect("an archive");

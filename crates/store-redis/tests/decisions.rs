@@ -1,4 +1,4 @@
-//! Commands of people and programs: in effect once, and for good as soon as they are answered.
+//! Tests that commands of people and programs are applied once, and are durable as soon as they are answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use switchyard_test_servers::proxy::Proxy;
 use switchyard_test_servers::redis::Redis;
 use tempfile::TempDir;
 
-/// A store over a server of its own, and an archive.
+/// A store with its own server and archive.
 struct Scene {
     server: Redis,
     store: Arc<RedisStore>,
@@ -92,7 +92,7 @@ impl Scene {
         Run::replay(&events, &|hash| self.irs.iter().find(|ir| ir.hash == hash).cloned()).expect("whole")
     }
 
-    /// The recovery pass, as the engine makes it.
+    /// Makes a recovery pass as the engine does.
     async fn recover(&self) {
         let unfinished = self.archive.unfinished().await.expect("answered");
         let mut runs = Vec::new();
@@ -102,7 +102,7 @@ impl Scene {
         self.store.restore(runs).await.expect("restored");
     }
 
-    /// How many events of a run carry this operation.
+    /// How many archived events of a run carry this operation.
     async fn applied(&self, run: RunId, operation: &Operation) -> usize {
         self.store.archived().await.expect("archived");
         let events = self.archive.events(run, 0, 10_000).await.expect("read");
@@ -138,7 +138,7 @@ fn asks(approval: &ApprovalId) -> TaskOutcome {
     })))
 }
 
-/// Redis loses everything straight after the answer. What was decided is in effect when the run is rebuilt.
+/// Redis loses everything right after the answer. The rebuilt run still has the effect of the command.
 #[tokio::test]
 async fn what_was_answered_outlives_redis() {
     let mut scene = Scene::new().await;
@@ -209,8 +209,8 @@ fn patch(ir: &Ir) -> Command {
     Command::Patch { seen: 1, patched: Box::new(patched) }
 }
 
-/// Redis carries a command out, and the connection breaks before its answer: that is not "refused", and asking again
-/// with the same id answers what it came to.
+/// Redis applies a command, and the connection breaks before its answer: the outcome is unknown, not refused, and a
+/// retry with the same id gets the outcome.
 #[tokio::test]
 async fn a_lost_answer_is_unknown_and_the_command_takes_effect_once() {
     let (port, (archive, folder)) = (free_port(), archive());
@@ -229,7 +229,7 @@ async fn a_lost_answer_is_unknown_and_the_command_takes_effect_once() {
     assert_eq!(scene.applied(run, &sent).await, 1);
     scene.settle(TaskOutcome::Succeeded(Payload::null())).await;
 
-    // The same for one that ends its run, which then is answered by the archive.
+    // The same for a command that ends its run; then the archive answers.
     let run = scene.start().await;
     let sent = fresh_operation();
     proxy.lose_answer(b"run_closing", b"written", 0);
@@ -240,7 +240,7 @@ async fn a_lost_answer_is_unknown_and_the_command_takes_effect_once() {
     assert_eq!(scene.applied(run, &sent).await, 1);
 }
 
-/// A connection that cannot be made has carried nothing; neither has a question whose answer was lost.
+/// A call without a connection has changed nothing; neither has a read whose answer was lost.
 #[tokio::test]
 async fn what_was_not_sent_was_not_done() {
     let mut scene = Scene::new().await;
@@ -253,12 +253,12 @@ async fn what_was_not_sent_was_not_done() {
     scene.server.start_again();
 }
 
-/// Redis loses a command before it was archived: that is not answered as done, and asking again does it.
+/// Redis loses a command before it was archived: the caller does not get a success, and a retry applies it.
 #[tokio::test]
 async fn a_command_that_redis_lost_is_not_answered_as_done() {
     let mut scene = Scene::new().await;
     let run = scene.start().await;
-    // Another process has the lock of the shipper, and hangs.
+    // Another process has the shipper's lock, and hangs.
     scene.order(redis::cmd("HSET").arg(scene.store.keys().ship_lock()).arg(&["owner", "x", "fence", "9"]));
     let (store, sent) = (scene.store.clone(), fresh_operation());
     let operation = sent.clone();
@@ -275,7 +275,7 @@ async fn a_command_that_redis_lost_is_not_answered_as_done() {
     assert_eq!(scene.applied(run, &sent).await, 1);
 }
 
-/// While the archive is away commands are refused before anything is written; steps in flight go on.
+/// While the archive is unavailable, commands are refused before Redis is changed; steps in flight continue.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_archive_nothing_is_decided() {
     let mut postgres = Postgres::start(Sync::Off);

@@ -1,5 +1,5 @@
-//! A Redis that is there and cannot: each reason is told in words, nothing is changed, and when it has passed the same
-//! store goes on.
+//! Tests a Redis that answers but refuses calls: the error names each reason, nothing is changed, and afterwards the
+//! same store works again.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use switchyard_store_redis::{RedisSettings, RedisStore};
 use switchyard_test_servers::redis::Redis;
 use tempfile::TempDir;
 
-/// A store, the one who runs its server, and what the store tells.
+/// A store, its server, an operator's connection to the server, and the store's metrics.
 struct World {
     server: Redis,
     store: RedisStore,
@@ -60,7 +60,7 @@ impl World {
         accept(&self.store, serial).await
     }
 
-    /// Everything is refused for this reason, and counted as that.
+    /// Asserts that calls are refused for this reason, and counted under it.
     async fn assert_refused(&self, words: &str, reason: &str) {
         let error = self.accept(1).await.expect_err("it is refused");
         assert!(matches!(&error, StoreError::Unavailable(why) if why.contains(words)), "{error:?}");
@@ -72,7 +72,7 @@ impl World {
         assert!(page.lines().any(|line| line == "switchyard_redis_up 0"), "{page}");
     }
 
-    /// As if nothing had been: what was refused is not there, and the same can be accepted now.
+    /// Asserts that the store works again: the refused run does not exist, and can be accepted now.
     async fn assert_goes_on(&self) {
         self.store.ready().await.expect("it is ready");
         assert_eq!(self.store.size().await.expect("answered").runs, 0);
@@ -106,7 +106,7 @@ async fn a_server_that_became_a_replica() {
     world.assert_goes_on().await;
 }
 
-/// The name leads to the new master; the connection still to the old one, which is a replica now.
+/// The address leads to the new master; the open connection still leads to the old one, which is a replica now.
 #[tokio::test]
 async fn a_failover_to_another_server() {
     let (old, new) = (Redis::start(), Redis::start());
@@ -137,7 +137,7 @@ async fn a_server_that_wants_a_password_now() {
     let mut world = World::new().await;
     world.order("CONFIG SET requirepass secret").await;
     world.order("CLIENT KILL TYPE normal SKIPME yes").await;
-    // The first call finds the connection gone, the next is not let in.
+    // The first call finds the connection closed, the next cannot log in.
     world.accept(1).await.expect_err("the connection is gone");
     world.assert_refused("does not accept the user or password", "login").await;
     world.order("CONFIG SET requirepass ").await;
@@ -166,7 +166,7 @@ async fn a_server_that_is_busy_with_a_script() {
         script.arg("while true do end").arg(0);
         script.query_async::<()>(&mut other).await
     });
-    // Until the script has begun, calls are answered.
+    // Redis answers calls until the script has begun.
     while world.store.ready().await.is_ok() {}
     world.assert_refused("is busy with another client's script", "busy").await;
     world.order("SCRIPT KILL").await;
@@ -181,11 +181,11 @@ async fn a_server_that_still_reads_its_data() {
     fill.arg("for i = 1, 20000 do redis.call('SET', 'filler:' .. i, i) end").arg(0);
     fill.query_async::<()>(&mut world.operator).await.expect("filled");
     world.server.stop();
-    // In microseconds for each key. Those who ask meanwhile are answered after every thousand.
+    // The delay is in microseconds for each key. The server answers clients after every thousand keys.
     world.server.start_unready(&["--key-load-delay", "100"]);
     while !world.store.ready().await.is_err_and(|error| error.to_string().contains("still reads its data")) {}
     world.assert_refused("still reads its data", "loading").await;
-    // New callers wait until it is there.
+    // A store that is opened now waits until the server has loaded its data.
     let newcomer = open(&world.server.url(), &world.observe, world.archive.clone()).await;
     newcomer.ready().await.expect("it is ready");
     world.assert_goes_on().await;

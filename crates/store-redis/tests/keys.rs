@@ -1,4 +1,4 @@
-//! `docs/reference/keys.md` names every key that is found in a Redis that was used.
+//! Tests that `docs/reference/keys.md` documents every key of a used Redis.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use switchyard_test_servers::redis::Redis;
 
 const PAGE: &str = include_str!("../../../docs/reference/keys.md");
 
-/// Uses everything that makes a key.
+/// Uses every feature that creates a key.
 async fn use_it(server: &Redis) {
     let folder = tempfile::tempdir().expect("a folder");
     let data = DataFolder::open(folder.path()).expect("a data folder");
@@ -91,7 +91,7 @@ async fn look_after(store: &RedisStore) {
     monitor.watch(day).await.expect("looked through");
 }
 
-/// Signals that wait and one that is being settled, and an answer to a worker.
+/// Leaves waiting signals, signals that are being settled, and an answer to a worker.
 async fn as_a_plain_worker(store: &RedisStore, run: RunId) {
     for n in 0..101 {
         store.signal_again(&n.to_string()).await.expect("pushed");
@@ -101,7 +101,7 @@ async fn as_a_plain_worker(store: &RedisStore, run: RunId) {
     store.answer(&about, "gone").await.expect("answered");
 }
 
-/// The pattern that a key is documented as.
+/// The pattern under which a key is documented.
 fn pattern(key: &str) -> String {
     let fixed = [
         ("wf.tasks.", "type"),
@@ -142,7 +142,7 @@ async fn every_key_is_documented() {
     for key in found {
         assert!(PAGE.contains(&pattern(&key)), "{key} is not in docs/reference/keys.md");
     }
-    // What a run holds stays packed, which is where its small size comes from.
+    // The hashes of a run stay packed, which keeps a run small.
     for hash in ["run", "dag"] {
         let key = format!("{hash}:{}", RunId::new(Timestamp::from_millis(1), 0, 0));
         let packed: String =

@@ -1,4 +1,5 @@
-//! What makes no sense in the outbox becomes a dead letter; everything else is archived, and no run has a gap.
+//! Tests that malformed entries of the outbox become dead letters, that all others are archived, and that no run has a
+//! gap.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ impl Scene {
         Self { store, archive, settings, serial: 0, held: HashMap::new(), _folder: folder }
     }
 
-    /// A run whose first step is held. Two events of it are archived.
+    /// Starts a run and claims its first step. Two events of the run are archived.
     async fn started(&mut self) -> RunId {
         self.serial += 1;
         let id = RunId::new(Timestamp::from_millis(1_700_000_000_000), self.serial, 0);
@@ -48,7 +49,7 @@ impl Scene {
         id
     }
 
-    /// Puts an event of a run into the outbox.
+    /// Appends an event of a run to the outbox.
     async fn happen(&self, run: RunId) {
         let claim = claim(&self.held[&run]);
         let said = Progress::Checkpoint(Payload::null());
@@ -88,7 +89,7 @@ impl Scene {
         self.archive.run(run).await.expect("answered").map_or(0, |record| record.last_seq)
     }
 
-    /// A run that is rebuilt puts something new into the outbox: its claims are void.
+    /// Ships until the outbox is empty: a rebuilt run appends new events, because its claims are void.
     async fn ship(&self) {
         while self.outbox() > 0 {
             assert!(matches!(self.store.ship().await.expect("shipped"), Shipped::Events(_)));
@@ -100,7 +101,7 @@ impl Scene {
         events.iter().map(|event| event.kind.name()).collect()
     }
 
-    /// Carries every run to its end.
+    /// Executes every run to its end.
     async fn finish(&mut self, runs: &[RunId]) {
         let mut tasks: Vec<Task> = self.held.drain().map(|(_, task)| task).collect();
         while !tasks.is_empty() {
@@ -153,7 +154,7 @@ async fn garbage_is_buried_and_the_rest_is_archived() {
     scene.finish(&[before, after]).await;
 }
 
-/// What cannot be read is missing from its run, so the run goes back to what the archive has of it.
+/// A run lacks an event that cannot be read, so it goes back to its archived state.
 #[tokio::test]
 async fn a_run_of_which_something_is_lost_is_rebuilt() {
     let mut scene = Scene::new().await;

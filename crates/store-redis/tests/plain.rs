@@ -1,4 +1,5 @@
-//! Plain workers: readers of streams and pushers of signals without any code of ours. A crash of any of them loses nothing.
+//! Tests plain workers, which read streams and push signals without any Switchyard code. No crash loses a task or a
+//! signal.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use switchyard_test_servers::redis as server;
 const SILENCE: Duration = Duration::from_secs(60);
 const STREAM: &str = "wf.tasks.work";
 
-/// A place of its own, with any number of processes on it.
+/// A prefix, an archive and a clock of its own, for any number of processes.
 struct Fixture {
     _folder: tempfile::TempDir,
     archive: Arc<dyn Archive>,
@@ -64,12 +65,12 @@ impl Fixture {
         let id = RunId::new(self.clock.now(), rand::random(), 0);
         let accepted = Accepted::plain("w".into(), ir.hash, Payload::null());
         store.accept(NewRun { id, accepted }).await.expect("accepted");
-        // Plain readers need the group; the duty makes it where it is missing.
+        // Plain readers need the group; the duty creates it where it is missing.
         store.take_back(SILENCE).await.expect("looked through");
         id
     }
 
-    /// What is new, as a plain reader reads it: entry, run, node.
+    /// Reads new entries as a plain reader does: entry, run, node.
     fn read(&mut self, reader: &str) -> Vec<(String, String, String)> {
         type Entries = Vec<(String, HashMap<String, String>)>;
         let mut read = redis::cmd("XREADGROUP");
@@ -80,7 +81,7 @@ impl Fixture {
         entries.map(|(id, fields)| (id, fields["run_id"].clone(), fields["node_id"].clone())).collect()
     }
 
-    /// As if its reader had been silent for this long.
+    /// Makes an entry look as if its reader had been silent for this long.
     fn age(&mut self, entry: &str, reader: &str, idle: Duration) {
         let mut claim = redis::cmd("XCLAIM");
         claim.arg(self.name(STREAM)).arg("workers").arg(reader).arg(0).arg(entry);
@@ -214,7 +215,7 @@ async fn a_mover_that_dies_between_taking_and_settling_loses_no_signal() {
 
     fixture.clock.advance(Duration::from_secs(16));
     assert_eq!(living.take_signals().await.expect("taken"), ["first", "second"], "in their order");
-    // It was only slow: what it thinks it has is not its own any more.
+    // The first process was only slow, but another one has taken over its signals.
     let late = dying.settle_offer("first", &about, &offered, &done()).await;
     assert!(late.is_err(), "{late:?}");
     let offered = offer(&living, &about).await;
@@ -251,7 +252,7 @@ async fn signals_that_are_too_large_are_cut_off_and_large_ones_come_a_few_at_a_t
     }
     assert_eq!(store.take_signals().await.expect("taken"), [large.as_str()]);
 
-    // Also one that was waited for.
+    // The same for an oversized signal that the process waited for.
     store.drop_signal(&large).await.expect("dropped");
     fixture.push(&"z".repeat(20_000_000));
     store.signals_ready().await;

@@ -1,4 +1,4 @@
-//! Redis loses what it had, or goes back to an earlier state: every run goes on, and nothing is skipped.
+//! Tests that every run continues, and no work is skipped, after Redis loses data or goes back to an earlier state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Scene {
         id
     }
 
-    /// One that shares a concurrency key with others: one of them at a time.
+    /// Starts a run that shares a concurrency key with others, of which one runs at a time.
     async fn start_in_line(&mut self) -> RunId {
         let id = self.fresh_run();
         let mut accepted = Accepted::plain("w".into(), self.irs[1].hash, Payload::null());
@@ -79,7 +79,7 @@ impl Scene {
         self.settle(task, TaskOutcome::Succeeded(Payload::null())).await
     }
 
-    /// The task's node starts three children, so many at once.
+    /// Makes the task's node start three children, of which `concurrency` run at once.
     async fn wait_for_children(&mut self, task: &Task, concurrency: u32) -> Vec<RunId> {
         self.wait_for_many(task, 3, concurrency).await
     }
@@ -107,7 +107,7 @@ impl Scene {
         format!("{:?}", call.query::<redis::Value>(&mut connection).expect("answered"))
     }
 
-    /// The recovery pass, as the engine makes it.
+    /// Makes a recovery pass as the engine does.
     async fn recover(&self) -> usize {
         let unfinished = self.archive.unfinished().await.expect("answered");
         let mut runs = Vec::new();
@@ -121,7 +121,7 @@ impl Scene {
         lacking
     }
 
-    /// Works until nothing is left, and sees that every run ended as it should.
+    /// Executes tasks until none is left, and asserts that every run ended as it should.
     async fn finish(&self, runs: &[RunId]) {
         loop {
             let (fired, _) = self.store.fire_timers().await.expect("timers fire");
@@ -171,7 +171,7 @@ async fn what_redis_forgot_is_done_again() {
     let mut scene = Scene::new().await;
     let run = scene.start().await;
     let first = scene.claim(1).await.remove(0);
-    // What Redis has now is what it will have again: as if it had lost its last second.
+    // Redis will go back to this state, as if it had lost its last second.
     scene.cli(&["SAVE"]);
     assert_eq!(scene.succeed(&first).await, Settled::Applied);
     let second = scene.claim(1).await.remove(0);
@@ -187,8 +187,8 @@ async fn what_redis_forgot_is_done_again() {
     scene.finish(&[run]).await;
 }
 
-/// A Redis that was set back goes on until it is further than the archive was. None of that is archived:
-/// the events after the archive's last one have the right numbers, and follow from other events.
+/// After going back, Redis continues until it is ahead of the archive. None of these events are archived: those after
+/// the archive's last one have the right numbers, but follow from other events.
 #[tokio::test]
 async fn what_follows_a_contradiction_is_not_archived() {
     let mut scene = Scene::new().await;
@@ -230,7 +230,7 @@ async fn a_run_that_is_behind_is_rebuilt() {
     scene.finish(&[behind, same]).await;
 }
 
-/// Children and their parent changed together, and come back together.
+/// Children and their parent changed together, and are rebuilt together.
 #[tokio::test]
 async fn families_come_back_whole() {
     let mut scene = Scene::new().await;
@@ -246,7 +246,7 @@ async fn families_come_back_whole() {
     scene.finish(&all).await;
 }
 
-/// A long list is started in batches. The next one comes although Redis has forgotten that it was to come.
+/// Many children are started in batches. The next batch starts although Redis has lost its timer.
 #[tokio::test]
 async fn a_long_list_comes_back_whole() {
     let mut scene = Scene::new().await;
@@ -309,7 +309,7 @@ async fn children_are_read_as_earlier_releases_kept_them() {
     scene.finish(&all).await;
 }
 
-/// A process that dies after its commit leaves tokens that are still to be queued.
+/// A process that dies after its commit leaves tokens on a list; another process queues them.
 #[tokio::test]
 async fn tokens_that_a_process_left_behind_are_queued() {
     let mut scene = Scene::new().await;
@@ -325,7 +325,7 @@ async fn tokens_that_a_process_left_behind_are_queued() {
     assert_eq!(scene.cli(&["EXISTS", "wf.ready"]), "int(0)");
 }
 
-/// A decision about a large run takes longer than its steps: they wait for it, or it would never be written.
+/// A decision about a large run takes longer than its steps: they wait, or the decision would never be written.
 #[tokio::test]
 async fn a_large_run_is_cancelled_while_it_is_busy() {
     let mut scene = Scene::new().await;
@@ -366,7 +366,7 @@ async fn a_large_run_is_cancelled_while_it_is_busy() {
     assert_eq!(record.status, RunStatus::Cancelled);
 }
 
-/// A parent is not in Redis for a moment while it is rebuilt. It is told about a child that ends meanwhile.
+/// A parent is briefly not in Redis while it is rebuilt. It still learns of a child that ends meanwhile.
 #[tokio::test]
 async fn a_parent_hears_of_a_child_that_ended_while_it_was_rebuilt() {
     let mut scene = Scene::new().await;
@@ -389,8 +389,8 @@ async fn a_parent_hears_of_a_child_that_ended_while_it_was_rebuilt() {
     scene.finish(&[children[0], children[1], children[2], parent]).await;
 }
 
-/// After Redis went back, a parent can know of an end that the archive does not have. The child ends again without telling
-/// it, and then the parent is rebuilt.
+/// After Redis went back, a parent can know of an end that the archive does not have. The child ends again without
+/// telling it, and then the parent is rebuilt.
 #[tokio::test]
 async fn a_parent_hears_of_a_child_that_ended_twice() {
     let mut scene = Scene::new().await;
@@ -421,7 +421,7 @@ async fn a_parent_hears_of_a_child_that_ended_twice() {
     scene.finish(&[children[0], children[1], children[2], parent]).await;
 }
 
-/// The process that starts a run may remember a graph that Redis has lost. Others need it too.
+/// The process that starts a run may have cached a graph that Redis has lost. Other processes need it too.
 #[tokio::test]
 async fn a_graph_that_redis_lost_is_there_again_with_the_next_run_on_it() {
     let mut scene = Scene::new().await;
@@ -437,7 +437,7 @@ async fn a_graph_that_redis_lost_is_there_again_with_the_next_run_on_it() {
     assert_eq!(scene.claim(1).await[0].run, children[1], "a process that has just started knows the graph");
 }
 
-/// Graphs stay while a run is on them, or is yet to start children on them.
+/// Graphs stay while a run is on them, or has yet to start children on them.
 #[tokio::test]
 async fn graphs_that_no_run_is_on_leave_redis() {
     let mut scene = Scene::new().await;
@@ -456,7 +456,7 @@ async fn graphs_that_no_run_is_on_leave_redis() {
     scene.finish(&[again]).await;
 }
 
-/// What is found due and turns out to have been put off stays where it will be found again.
+/// A timer that was found due, but has been put off meanwhile, stays in the sorted set.
 #[tokio::test]
 async fn a_timer_that_was_put_off_is_not_lost() {
     let mut scene = Scene::new().await;
@@ -469,7 +469,7 @@ async fn a_timer_that_was_put_off_is_not_lost() {
     let as_it_was = scene.cli(&["ZSCORE", &timers, &name]);
     scene.cli(&["ZADD", &timers, "XX", "5", &name]);
     let (fired, next) = scene.store.fire_timers().await.expect("answered");
-    // By the clock of this process, which is not that of Redis to the millisecond.
+    // The time is by the clock of this process, which differs slightly from that of Redis.
     assert!(fired == 0 && next.is_some_and(|next| next.as_millis() >= until.as_millis() - 1_000), "{next:?}");
     assert_eq!(scene.cli(&["ZSCORE", &timers, &name]), as_it_was);
 }
@@ -489,7 +489,7 @@ async fn a_damaged_run_does_not_stop_the_timers_of_others() {
     assert_eq!(scene.claim(2).await.iter().map(|task| task.run).collect::<Vec<_>>(), [runs[1]]);
 }
 
-/// Redis goes back to when a run held a key that it has given up since.
+/// Redis goes back to a state in which a run held a concurrency key that it has released since.
 #[tokio::test]
 async fn a_run_that_had_ended_does_not_hold_its_key() {
     let mut scene = Scene::new().await;

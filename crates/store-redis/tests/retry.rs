@@ -1,4 +1,4 @@
-//! A submission while Redis is away: tried again, then refused, and never two runs.
+//! Tests that a submission while Redis is unavailable is retried, then refused, and never starts two runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use switchyard_store_redis::{RedisSettings, RedisStore, RetryPolicy};
 use switchyard_test_servers::redis::Redis;
 use tokio::sync::mpsc;
 
-/// Stands still, and says who waits for it and how long.
+/// A manual clock that announces how long each caller sleeps.
 #[derive(Debug)]
 struct Watched {
     clock: ManualClock,
@@ -77,7 +77,7 @@ impl Fixture {
         tokio::spawn(async move { store.accept(NewRun { id, accepted }).await })
     }
 
-    /// Waits until a caller sleeps, and lets that time pass.
+    /// Waits until a caller sleeps, and advances the clock by that time.
     async fn let_pass(&mut self) -> Duration {
         let length = self.asleep.recv().await.expect("a caller waits");
         self.clock.advance(length);
@@ -126,7 +126,7 @@ async fn redis_that_stays_away_is_an_error_and_nothing_is_accepted() {
     assert_eq!(fixture.archived().await, 0);
 }
 
-/// In between the run is archived: it must not be refused any more, or a repeated request makes two.
+/// Once the run is archived it must not be refused: otherwise a repeated request would start a second one.
 #[tokio::test]
 async fn a_run_that_is_archived_is_accepted_whatever_redis_does() {
     let mut fixture = Fixture::open().await;

@@ -1,4 +1,5 @@
-//! One process ships to the archive at a time. A killed shipper delays the others for a moment, a stopped one not at all.
+//! Tests that one process at a time ships to the archive. A killed shipper delays the others briefly, a stopped one not
+//! at all.
 
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ impl World {
     }
 }
 
-/// A run with an event that lies in the outbox.
+/// Starts a run with an event in the outbox.
 async fn claim_of_a_run(store: &RedisStore, serial: u64) -> RunId {
     let id = RunId::new(Timestamp::from_millis(1), serial, 0);
     let accepted = Accepted::plain("w".into(), Sketch::chain(2).ir().hash, Payload::null());

@@ -1,4 +1,5 @@
-//! Several processes on one Redis: they want the same runs at the same time, and nothing is lost or done twice.
+//! Tests several processes on one Redis: they work on the same runs at the same time, and no step is lost or applied
+//! twice.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ fn run_id(serial: u64) -> RunId {
     RunId::new(Timestamp::from_millis(1_700_000_000_000), serial, 0)
 }
 
-/// What a worker makes of a task: the first attempt at `a` fails, `map` starts children once.
+/// The outcome of a task: the first attempt at `a` fails, `map` starts children once.
 fn outcome(task: &Task, serial: u64) -> TaskOutcome {
     match (&*task.node, task.attempt, &task.children) {
         ("a", 1, _) => TaskOutcome::Failed(NodeError::retryable("oops", "it failed")),
@@ -69,7 +70,7 @@ async fn work(
             let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
             let serial = serials.get(&task.run).copied().unwrap_or(0);
             let settlement = Settlement { claim, outcome: outcome(task, serial) };
-            // Now and then a settlement is sent twice.
+            // Some settlements are sent twice.
             if task.claim % 3 == 0 {
                 done.push(settlement.clone());
             }
@@ -84,7 +85,7 @@ async fn work(
     }
 }
 
-/// Fires what is due, and sleeps until the next is.
+/// Fires due timers, and sleeps until the next is due.
 async fn keep_time(store: Arc<RedisStore>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         let (_, next) = store.fire_timers().await.expect("fired");
@@ -170,7 +171,7 @@ async fn several_processes_share_the_work() {
     }
     stores[0].archived().await.expect("archived");
     assert_eq!(stores[0].size().await.expect("answered").runs, 0);
-    // Those who followed are not subscribed to runs that are gone.
+    // The processes unsubscribe from runs that have ended.
     let unsubscribed = tokio::time::timeout(Duration::from_secs(20), until_nobody_listens(&settings)).await;
     unsubscribed.expect("a channel for each run would stay for ever");
 }

@@ -1,4 +1,4 @@
-//! Servers of other kinds: sentinels, whose master is followed through a failover; a cluster, which is refused.
+//! Tests other kinds of servers: the store follows the sentinels' master through a failover, and refuses a cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use switchyard_test_servers::redis::Redis;
 use switchyard_test_servers::sentinel::{SERVICE, Sentinel};
 use tempfile::TempDir;
 
-/// Between two looks at something that another process does.
+/// The interval at which a test polls the state of another process.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 fn on_port(port: u16, options: &[&str]) -> Redis {
@@ -39,7 +39,7 @@ async fn refusal(url: &str) -> String {
     open(url, "").await.err().unwrap_or_else(|| panic!("{url} is not refused"))
 }
 
-/// Makes the replica the master, and returns when the sentinel names it.
+/// Makes the replica the master, and waits until the sentinel names it.
 async fn fail_over(sentinel: &Sentinel) {
     let client = redis::Client::open(sentinel.url()).expect("a URL");
     let mut events = client.get_async_pubsub().await.expect("it answers");
@@ -47,14 +47,14 @@ async fn fail_over(sentinel: &Sentinel) {
     let mut order = connected(&sentinel.url()).await;
     let mut fail_over = redis::cmd("SENTINEL");
     fail_over.arg("FAILOVER").arg(SERVICE);
-    // Refused until the sentinel has found the replica.
+    // The sentinel refuses this until it has found the replica.
     while fail_over.query_async::<()>(&mut order).await.is_err() {
         tokio::time::sleep(LOOK_EVERY).await;
     }
     events.on_message().next().await.expect("a new master");
 }
 
-/// Returns when the sentinel has told the old master that it is a replica: until then it takes writes, which are lost.
+/// Waits until the sentinel has made the old master a replica: until then it takes writes, which are lost.
 async fn is_demoted(master: &Redis) {
     let replica = redis::Value::BulkString(b"slave".to_vec());
     loop {

@@ -10,14 +10,15 @@ use crate::StoreError;
 
 #[async_trait]
 pub trait Cas: std::fmt::Debug + Send + Sync + 'static {
-    /// Keeps `content`, durably at return. Keeping the same content twice is one copy, as old as the last time.
+    /// Stores `content`, durably at return. Storing the same content twice keeps one copy, whose age counts from the
+    /// last put.
     async fn put(&self, content: Bytes) -> Result<CasRef, StoreError>;
 
     /// The content, checked against its hash.
     async fn get(&self, reference: CasRef) -> Result<Bytes, StoreError>;
 
-    /// Payloads that were not put for `min_age`, in the order of their hashes, those behind `after`, at most
-    /// `limit`. The age is by this storage's own clock.
+    /// Payloads that were not put within `min_age`, ordered by hash, starting behind `after`, at most `limit`. This
+    /// storage's own clock measures the age.
     async fn aged(
         &self,
         min_age: Duration,
@@ -25,6 +26,6 @@ pub trait Cas: std::fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Hash>, StoreError>;
 
-    /// Removes a payload, unless it was put within `min_age`. Whether it did.
+    /// Removes a payload, unless it was put within `min_age`. Returns whether it was removed.
     async fn remove(&self, hash: Hash, min_age: Duration) -> Result<bool, StoreError>;
 }

@@ -2,24 +2,24 @@
 
 use serde::Serialize;
 
-/// How something is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     Ok,
-    /// It works, and an operator should look at it.
+    /// The store works, but an operator should look at the finding.
     Warning,
-    /// It does not work, or something will be lost.
+    /// The store does not work, or data will be lost.
     Failed,
 }
 
-/// One thing that was looked at.
+/// A check of a store and its finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub name: &'static str,
     pub health: Health,
     pub found: String,
-    /// What to do about it.
+    /// What the operator should do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }

@@ -4,8 +4,8 @@ use switchyard_core::{RunId, Timestamp};
 
 use crate::StoreError;
 
-/// CRC-32, as zlib computes it, of `{run}/{seq}/{at}/{body}`: the event's run, number, time in milliseconds, and body as it
-/// is stored. It is stored for ever, so it never changes.
+/// CRC-32, as zlib computes it, of `{run}/{seq}/{at}/{body}`: the event's run, number, time in milliseconds, and body
+/// as it is stored. The checksum is stored permanently, so its computation never changes.
 pub fn event_checksum(run: RunId, seq: u64, at: Timestamp, body: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(format!("{run}/{seq}/{}/", at.as_millis()).as_bytes());
@@ -13,7 +13,7 @@ pub fn event_checksum(run: RunId, seq: u64, at: Timestamp, body: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// Refuses an event that is not what was written. Events of earlier releases have no checksum.
+/// Refuses an event that does not match its checksum. Events of earlier releases have no checksum.
 pub fn verify_event(
     stored: Option<i64>,
     run: RunId,

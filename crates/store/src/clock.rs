@@ -1,5 +1,5 @@
-//! The injected clock: the time of runs comes from here and nowhere else. How long one execution may take is
-//! measured by the machine that executes it.
+//! The injected clock, the only source of time for runs. The duration of one execution is measured by the machine
+//! that executes it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,8 +15,8 @@ pub trait Clock: Send + Sync + std::fmt::Debug + 'static {
     /// Returns once `now() >= until`.
     async fn sleep_until(&self, until: Timestamp);
 
-    /// Returns after `length`, even if the clock is set meanwhile. For what is repeated or tried again: a clock that
-    /// is set back must not stop it.
+    /// Returns after `length`, even if the clock is set meanwhile. For repetition and retries, which must not stop
+    /// when the clock is set back.
     async fn sleep(&self, length: Duration);
 }
 
@@ -41,8 +41,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// How often a sleeper looks at the clock, which can be set while it sleeps: what is due when a wrong clock is set right
-/// comes at most this much later.
+/// How often a sleeper checks the clock, which can be set while it sleeps. After a wrong clock is corrected, a
+/// sleeper wakes at most this much late.
 const PIECE: Duration = Duration::from_secs(1);
 
 async fn sleep_in_pieces(now: impl Fn() -> Timestamp, until: Timestamp) {
@@ -61,11 +61,11 @@ pub struct ManualClock {
     hands: Arc<watch::Sender<Hands>>,
 }
 
-/// Where a manual clock stands.
+/// The current time of a manual clock.
 #[derive(Debug, Clone, Copy)]
 struct Hands {
     now: Timestamp,
-    /// How much time has passed since it was made, however often it was set.
+    /// The time that has passed since the clock was created, regardless of how often it was set.
     passed: Duration,
 }
 
@@ -82,7 +82,7 @@ impl ManualClock {
         });
     }
 
-    /// Sets it, as a person or a time server does: no time passes.
+    /// Sets the clock, as a person or a time server does: no time passes.
     pub fn set(&self, now: Timestamp) {
         self.hands.send_modify(|hands| hands.now = now);
     }
@@ -119,11 +119,11 @@ mod tests {
         Duration::from_secs(count)
     }
 
-    /// On tokio's time, which passes by itself.
+    /// Uses tokio's paused time, which advances by itself.
     #[tokio::test(start_paused = true)]
     async fn a_clock_that_is_wrong_for_a_while_delays_by_no_more_than_that() {
         let (began, epoch) = (Instant::now(), Timestamp::from_millis(1_700_000_000_000));
-        // An hour behind for the first ten seconds.
+        // The clock is an hour behind for the first ten seconds.
         let now = move || {
             let passed = began.elapsed();
             let right = epoch.plus(passed);

@@ -1,4 +1,4 @@
-//! What can go wrong at a seam, split by what the caller can do about it.
+//! Errors of the stores, split by what the caller can do about them.
 
 use switchyard_core::RunId;
 
@@ -6,12 +6,13 @@ use crate::Mismatch;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
-    /// The store cannot be reached or cannot write, and what was asked for was not done: try again or give up.
+    /// The store cannot be reached or cannot write, and did not execute the request: try again or give up.
     #[error("{0}")]
     Unavailable(String),
 
-    /// The store was asked for a change, and its answer was lost: the change was made, is still being made, or was not.
-    /// Asking again with the same operation id (or run id, or events) tells, and makes it once at most.
+    /// The answer to a requested change was lost: the change was made, is still being made, or was not made.
+    /// Repeating the request with the same operation id (or run id, or events) finds out, and makes the change at
+    /// most once.
     #[error("{0}")]
     OutcomeUnknown(String),
 
@@ -22,11 +23,11 @@ pub enum StoreError {
     #[error("there is no run {0}")]
     UnknownRun(RunId),
 
-    /// A name that nothing answers to: a workflow, an approval, a payload.
+    /// The name of a workflow, an approval or a payload that does not exist.
     #[error("there is no {kind} `{name}`")]
     Unknown { kind: &'static str, name: String },
 
-    /// The request does not fit the state of what it is about.
+    /// The request does not fit the state of its subject.
     #[error(transparent)]
     Refused(#[from] switchyard_core::run::Refusal),
 
@@ -38,7 +39,7 @@ pub enum StoreError {
     #[error(transparent)]
     Mismatched(Box<Mismatch>),
 
-    /// What is stored contradicts itself. Never repaired silently.
+    /// The stored data contradicts itself. Never repaired silently.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
 }
@@ -52,12 +53,12 @@ impl StoreError {
         Self::OutcomeUnknown(what.to_string())
     }
 
-    /// Whether the store is away, or not to be used at the moment: the same may succeed later.
+    /// Whether the store is unavailable for now: the same call may succeed later.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::OutcomeUnknown(_) | Self::Mismatched(_))
     }
 
-    /// The same, for something that cannot have changed anything: a lost answer to a question leaves nothing unknown.
+    /// The same error for a request that changes nothing: a lost answer to a read leaves nothing unknown.
     pub fn not_applied(self) -> Self {
         match self {
             Self::OutcomeUnknown(why) => Self::Unavailable(why),

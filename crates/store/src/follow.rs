@@ -1,4 +1,4 @@
-//! Those who follow a run.
+//! Followers of runs: subscribers that are notified of new events.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use switchyard_core::RunId;
 use switchyard_core::run::{Event, EventKind};
 use tokio::sync::watch;
 
-/// Those who follow runs, by run.
+/// Subscribers by run.
 #[derive(Debug)]
 pub struct Followers {
-    /// None once it is closed.
+    /// `None` after [`Followers::close`].
     by_run: Mutex<Option<HashMap<RunId, watch::Sender<Change>>>>,
 }
 
@@ -22,11 +22,11 @@ impl Default for Followers {
 }
 
 impl Followers {
-    /// Followers of one run share the channel.
+    /// Subscribes to a run. Followers of one run share a channel.
     pub fn follow(&self, run: RunId) -> watch::Receiver<Change> {
         let mut by_run = self.by_run.lock();
         let Some(by_run) = by_run.as_mut() else { return watch::Sender::new(Change::default()).subscribe() };
-        // New followers remove the channels of those that have gone.
+        // Drop the channels that have no receivers left.
         if by_run.len() > 1_000 && by_run.len().is_power_of_two() {
             by_run.retain(|_, sender| sender.receiver_count() > 0);
         }
@@ -45,19 +45,19 @@ impl Followers {
         by_run.as_ref().and_then(|by_run| by_run.get(&run)).is_some_and(|sender| sender.receiver_count() > 0)
     }
 
-    /// No further news: followers see the end of the channel instead of waiting for ever.
+    /// Closes every channel: followers see the end of the channel instead of waiting for ever.
     pub fn close(&self) {
         *self.by_run.lock() = None;
     }
 
-    /// Tells the followers. Called once the change is durable: a later follower reads it in the
-    /// archive, and an earlier one is told here.
+    /// Notifies the followers. Call it once the change is durable: later followers read the change in the archive,
+    /// earlier ones are notified here.
     pub fn tell(&self, news: &[(RunId, Change)]) {
         let mut by_run = self.by_run.lock();
         let Some(by_run) = by_run.as_mut().filter(|by_run| !by_run.is_empty()) else { return };
         for (run, change) in news {
             if let Some(sender) = by_run.get(run) {
-                // Two calls may be acknowledged at once and come here in either order.
+                // Two calls may be acknowledged at once, and their changes may arrive here in either order.
                 sender.send_if_modified(|known| {
                     let newer = known.seq < change.seq;
                     if newer {
@@ -73,14 +73,14 @@ impl Followers {
     }
 }
 
-/// The newest of each run among these events.
+/// The newest change of each run among these events.
 pub fn news(events: &[Event]) -> Vec<(RunId, Change)> {
     let mut newest: Vec<(RunId, Change)> = Vec::new();
     for event in events {
         let change = Change { seq: event.seq, ended: matches!(event.kind, EventKind::RunEnded { .. }) };
         match newest.last_mut() {
             Some((run, known)) if *run == event.run => *known = change,
-            // A run that comes again is told of twice, which does no harm.
+            // A run that occurs again gets a second entry, which does no harm.
             _ => newest.push((event.run, change)),
         }
     }

@@ -1,4 +1,4 @@
-//! Workers that wait for something to do.
+//! Idle workers that wait for tasks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use switchyard_core::in_flight::takes;
 use tokio::sync::oneshot;
 
-/// Who waits, for which queues. First come, first woken.
+/// Idle workers with the queues they wait for, woken first come, first served.
 #[derive(Debug, Default)]
 pub struct IdleWorkers {
     waiting: Mutex<VecDeque<Waiter>>,
@@ -20,14 +20,15 @@ struct Waiter {
 }
 
 impl IdleWorkers {
-    /// Lines up. The caller must look for work once more afterwards, and then await the receiver.
+    /// Queues the caller behind the other idle workers. The caller must look for work once more, then await the
+    /// receiver.
     pub fn line_up(&self, queues: Arc<[Arc<str>]>) -> oneshot::Receiver<()> {
         let (wake, woken) = oneshot::channel();
         self.waiting.lock().push_back(Waiter { queues, wake });
         woken
     }
 
-    /// Wakes everybody: something may have been missed.
+    /// Wakes every idle worker, because a wake-up may have been missed.
     pub fn wake_all(&self) {
         self.waiting.lock().clear();
     }
@@ -41,7 +42,7 @@ impl IdleWorkers {
         for queue in queues {
             while let Some(location) = waiting.iter().position(|waiter| takes(&waiter.queues, queue)) {
                 let woken = waiting.remove(location).is_some_and(|waiter| waiter.wake.send(()).is_ok());
-                // Who has stopped waiting in the meantime leaves the wake-up to the next.
+                // If this worker has stopped waiting, the next one is woken.
                 if woken {
                     break;
                 }

@@ -1,8 +1,8 @@
 //! The two seams of Switchyard, in domain verbs.
 //!
-//! [`HotStore`] holds what is in flight, [`Archive`] holds what happened, [`Cas`] holds what is large. Each has an
-//! embedded and a distributed side; nothing above them knows which. No connection, transaction or driver type
-//! appears here.
+//! [`HotStore`] holds runs in flight, [`Archive`] holds history, [`Cas`] holds large payloads. Each has an embedded
+//! and a distributed implementation; nothing above them knows which one is used. No connection, transaction or driver
+//! type appears here.
 
 mod archive;
 mod cas;

@@ -1,4 +1,4 @@
-//! Workers that take tasks of a hot store, as each last reported.
+//! Workers that take tasks of a hot store, with their last reports.
 
 use std::sync::Arc;
 
@@ -10,34 +10,34 @@ use switchyard_core::in_flight::takes;
 pub enum WorkerKind {
     /// Slots of a Switchyard process.
     Process,
-    /// It claims over HTTP.
+    /// The worker claims tasks over HTTP.
     Http,
-    /// It reads streams of Redis by itself ([`crate::plain`]), and reports nothing: what is known of it is its consumer.
+    /// The worker reads Redis streams directly ([`crate::plain`]) and reports nothing: only its consumer is known.
     Plain,
 }
 
-/// A worker and what it serves.
+/// A worker and the queues that it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
     pub name: Arc<str>,
     pub kind: WorkerKind,
-    /// Queues that it takes tasks of, or patterns, as in [`crate::Want::queues`].
+    /// The queues that the worker takes tasks of, or patterns, as in [`crate::Want::queues`].
     pub queues: Arc<[Arc<str>]>,
-    /// Tasks that it executes at once, as far as it says so.
+    /// How many tasks the worker executes at once, if it reports that.
     pub slots: usize,
-    /// Tasks that it holds, as far as it says so.
+    /// How many tasks the worker holds, if it reports that.
     pub busy: usize,
-    /// Of its program, as far as it says so.
+    /// The version of the worker's program, if it reports that.
     pub version: Arc<str>,
-    /// When it was first heard of.
+    /// The time of the worker's first report.
     pub since: Timestamp,
     pub last_seen: Timestamp,
-    /// Whether it has reported within the time that its last report holds for.
+    /// Whether the worker's last report is still valid.
     pub alive: bool,
 }
 
 impl Worker {
-    /// Whether it is alive and takes tasks of this queue.
+    /// Whether the worker is alive and takes tasks of this queue.
     pub fn serves(&self, queue: &str) -> bool {
         self.alive && takes(&self.queues, queue)
     }

@@ -1,6 +1,6 @@
-//! One signal at a time: how long until a decision is acknowledged, beside one commit of the same archive.
+//! One signal at a time: the time until a decision is acknowledged, compared with one commit of the same archive.
 //!
-//! A decision is answered when the archive has it, so over Redis it costs the call of Redis and a commit.
+//! A decision is acknowledged when the archive has stored it, so over Redis it costs a Redis call and a commit.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     for _ in 0..args.decisions {
         runs.push(store.submit(&program).await?);
     }
-    // A run that came last has ended: all before it wait for their signals.
+    // A run that was submitted last has ended, so all earlier ones wait for their signals.
     store.complete(&programs::chain(1, "noop")?, 1, 1).await?;
     let mut commits = match store.in_redis() {
         Some(in_redis) => {
@@ -48,7 +48,8 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     Ok(figures)
 }
 
-/// As a task of the runtime, like the requests of a server. The run waits for this signal alone, and ends with it.
+/// Signals a run from a task of the runtime, like the requests of a server. The run waits for this signal alone, and
+/// ends with it.
 async fn signal(store: &BenchStore, run: RunId) -> anyhow::Result<Duration> {
     let engine = store.engine().clone();
     let signalling = async move {

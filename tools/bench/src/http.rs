@@ -1,6 +1,6 @@
-//! A running server over loopback: how many submissions it takes, beside how often it answers at all.
+//! A running server over loopback: submissions per second, compared with plain requests per second.
 //!
-//! The client is this process and shares the machine with the server, so only the ratio says something.
+//! The client is this process and shares the machine with the server, so only the ratio is meaningful.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     sse::measure(&client, args, figures).await
 }
 
-/// A workflow of one step that does nothing, known to the server by its name.
+/// Registers a workflow of one no-op step, and returns its name.
 async fn register(client: &Client, args: &Args) -> anyhow::Result<String> {
     let name = "switchyard-bench-http";
     let definition = json!({ "name": name, "nodes": { "a": { "type": "function", "function": "noop" } } });
@@ -81,7 +81,7 @@ async fn drive(
     Ok(Driven { times, took })
 }
 
-/// One request after the other.
+/// Sends requests one after the other.
 async fn one_connection(client: &Client, request: Request, requests: usize) -> anyhow::Result<Vec<Duration>> {
     let mut times = Vec::with_capacity(requests);
     for _ in 0..requests {

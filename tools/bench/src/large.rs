@@ -33,7 +33,7 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     Ok(figures)
 }
 
-/// Redis keeps what took it longer than a millisecond. One that does not let itself be told so is not asked.
+/// Has Redis log calls that take longer than a millisecond, and empties its log. Refusals are ignored.
 async fn reset_slowest(in_redis: Option<&RedisPrefix>) -> anyhow::Result<()> {
     let Some(in_redis) = in_redis else { return Ok(()) };
     let mut connection = in_redis.connect().await?;
@@ -44,7 +44,7 @@ async fn reset_slowest(in_redis: Option<&RedisPrefix>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The longest that a call has kept Redis busy, in milliseconds.
+/// The longest Redis call in milliseconds.
 async fn slowest(in_redis: Option<&RedisPrefix>) -> anyhow::Result<Option<f64>> {
     let Some(in_redis) = in_redis else { return Ok(None) };
     let mut connection = in_redis.connect().await?;

@@ -1,4 +1,4 @@
-//! One run at a time: how long from one step's handler to the next one's.
+//! One run at a time: the time from one step's handler to the next one's.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::report::Figures;
 use crate::store::BenchStore;
 use crate::{Args, programs};
 
-/// A handler that notes when it was called.
+/// A handler that records when it was called.
 #[derive(Clone, Default)]
 struct Tick {
     at: Arc<Mutex<Vec<Instant>>>,
@@ -27,7 +27,7 @@ impl Handler for Tick {
 }
 
 impl Tick {
-    /// The times between the calls since it was last asked.
+    /// Takes the times between the recorded calls.
     fn take_steps(&self) -> Vec<Duration> {
         let at = std::mem::take(&mut *self.at.lock().unwrap_or_else(PoisonError::into_inner));
         at.windows(2).map(|pair| pair[1] - pair[0]).collect()

@@ -1,7 +1,7 @@
 //! The workloads of `switchyard bench`: warm-up, repetitions, medians, and the raw cost of a disk sync measured
 //! beside them in the same run.
 //!
-//! Figures, never assertions: machines are noisy. Every workload goes through the public engine, as a user's would.
+//! Results, never assertions: machines are noisy. Every workload uses the public engine, as a user's would.
 
 mod chain;
 mod decisions;
@@ -57,7 +57,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Those that need nothing but this process.
+    /// The workloads that need only this process.
     const ALL: [Self; 5] = [Self::Chain, Self::Latency, Self::Fan, Self::Queue, Self::Memory];
 }
 
@@ -201,7 +201,7 @@ impl std::fmt::Display for Store {
     }
 }
 
-/// Runs the workloads one after the other, telling `progress` which is on.
+/// Runs the workloads one after the other, and reports each one's name to `progress`.
 pub async fn run(args: &Args, progress: impl Fn(&str)) -> anyhow::Result<Report> {
     check(args)?;
     let mut report = Report::new(args);
@@ -224,7 +224,7 @@ pub async fn run(args: &Args, progress: impl Fn(&str)) -> anyhow::Result<Report>
     Ok(report)
 }
 
-/// What cannot be measured is said before anything is.
+/// Refuses arguments that cannot be measured, before any measurement.
 fn check(args: &Args) -> anyhow::Result<()> {
     let in_redis = matches!(args.store, Store::Redis(_));
     let named = |workload| args.workloads.contains(&workload);

@@ -23,7 +23,7 @@ const DAYS: i64 = 30;
 
 /// Events of one append.
 const BATCH_RUNS: usize = 2_000;
-/// Appends under way at once.
+/// Number of concurrent appends.
 const APPENDS: usize = 4;
 
 /// How often each page is read.
@@ -119,7 +119,8 @@ fn run_id(n: usize, runs: usize) -> RunId {
     RunId::new(Timestamp::from_millis(at), (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15), 0)
 }
 
-/// One in ten fails, one in fifty is cancelled, one in a hundred goes on; one in a hundred is the parent of the next ten.
+/// The events of a run. One in ten fails, one in fifty is cancelled, one in a hundred does not end; one in a hundred
+/// is the parent of the next ten.
 fn history(n: usize, runs: usize) -> Vec<Event> {
     let run = run_id(n, runs);
     let mut kinds = vec![EventKind::RunAccepted(Box::new(accepted(n, runs)))];

@@ -11,10 +11,11 @@ use crate::report::Figures;
 use crate::store::BenchStore;
 use crate::{Args, Store, programs};
 
-/// Set in the process that measures itself.
+/// Set in the child process that measures itself.
 const ALONE: &str = "SWITCHYARD_BENCH_MEMORY_ALONE";
 
-/// In a process of its own: memory that another workload has given back would be used again, and not be seen.
+/// Measures Redis, or a child process: in this one, memory that another workload has freed would be reused, and not be
+/// counted.
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     if matches!(args.store, Store::Redis(_)) {
         return measure_redis(args).await;
@@ -43,7 +44,7 @@ async fn measure_here(args: &Args) -> anyhow::Result<Figures> {
     let store = BenchStore::open(args, Handlers::with_builtins()).await?;
     let program = programs::waiting(args.memory_steps)?;
     store.work();
-    // Some first, so that what every process needs once is not charged to the runs.
+    // Some runs first, so that one-time allocations of the process are not charged to the runs.
     submit(&store, &program, 100).await?;
     let before = resident_bytes()?;
     submit(&store, &program, args.memory_runs).await?;
@@ -52,7 +53,7 @@ async fn measure_here(args: &Args) -> anyhow::Result<Figures> {
     Ok(Figures::default().with("bytes_per_run", (after - before).max(0.0) / args.memory_runs as f64))
 }
 
-/// Runs that wait at their first node, and runs that wait half way.
+/// Measures runs that wait at their first node, and runs that wait half way.
 async fn measure_redis(args: &Args) -> anyhow::Result<Figures> {
     let mut figures = Figures::default();
     for (name, done) in [("bytes_per_run", 0), ("bytes_per_run_half_done", args.memory_steps / 2)] {
@@ -77,7 +78,7 @@ async fn submit(store: &BenchStore, program: &Arc<Program>, runs: usize) -> anyh
     submitted.try_for_each(|_| async { Ok(()) }).await
 }
 
-/// As the kernel counts it. The allocator keeps some room, so this is an upper bound.
+/// The resident memory as the kernel counts it. The allocator keeps some free memory, so this is an upper bound.
 fn resident_bytes() -> anyhow::Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")
         .map_err(|error| anyhow::anyhow!("the memory workload reads /proc/self/status: {error}"))?;

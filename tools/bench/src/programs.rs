@@ -10,7 +10,7 @@ fn program(nodes: Map<String, Value>) -> anyhow::Result<Arc<Program>> {
     Program::compile_value(&definition).map(Arc::new).map_err(|problems| anyhow::anyhow!("{problems}"))
 }
 
-/// Steps one after the other, each calling `function`.
+/// A chain of steps, each calling `function`.
 pub(crate) fn chain(steps: usize, function: &str) -> anyhow::Result<Arc<Program>> {
     let node = |i: usize| {
         let needs: Vec<String> = i.checked_sub(1).map(|before| format!("n{before}")).into_iter().collect();
@@ -19,7 +19,7 @@ pub(crate) fn chain(steps: usize, function: &str) -> anyhow::Result<Arc<Program>
     program((0..steps.max(1)).map(node).collect())
 }
 
-/// One node, `width` nodes that need it, and one that needs those.
+/// One node, `width` nodes that need it, and one that needs all of those.
 pub(crate) fn fan(width: usize) -> anyhow::Result<Arc<Program>> {
     let mut nodes = Map::new();
     nodes.insert("first".into(), json!({"type": "function", "function": "noop"}));

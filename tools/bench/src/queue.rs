@@ -10,7 +10,7 @@ use crate::report::Figures;
 use crate::store::BenchStore;
 use crate::{Args, programs};
 
-/// How often the drain is looked at: far below what it takes.
+/// Polling interval of the drain: far below its duration.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {

@@ -1,4 +1,4 @@
-//! Figures, as a table or as JSON.
+//! The results, as a table or as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Args, Store};
 
-/// What one workload came to: names carry their units.
+/// The results of one workload; the names carry their units.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Figures(pub BTreeMap<String, f64>);
@@ -25,14 +25,14 @@ impl Figures {
     pub(crate) fn with_times(self, of: &str, times: &[Duration]) -> Self {
         let mut histogram = Histogram::<u64>::new(3).unwrap_or_else(|_| unreachable!("3 digits are allowed"));
         for time in times {
-            // Refused only beyond 64 bits of nanoseconds.
+            // Fails only beyond 64 bits of nanoseconds.
             let _ = histogram.record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         }
         let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e6;
         self.with(&format!("{of}_p50_ms"), at(0.50)).with(&format!("{of}_p99_ms"), at(0.99))
     }
 
-    /// The median of each figure over the rounds.
+    /// The median of each value over the rounds.
     pub(crate) fn median(rounds: &[Self]) -> Self {
         let names =
             rounds.first().map(|first| first.0.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
@@ -45,7 +45,7 @@ impl Figures {
     }
 }
 
-/// Everything that was measured in one go.
+/// The results of one invocation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub store: String,
@@ -94,7 +94,7 @@ impl Report {
         self.workloads.push((workload.to_owned(), figures));
     }
 
-    /// `{"store", "cores", "repeat", "sizes", "workloads": {"chain": {"steps_per_s": …}}}`
+    /// The report as `{"store", "cores", "repeat", "sizes", "workloads": {"chain": {"steps_per_s": …}}}`.
     pub fn to_json(&self) -> serde_json::Value {
         let workloads: serde_json::Map<_, _> =
             self.workloads.iter().map(|(name, figures)| (name.clone(), serde_json::json!(figures))).collect();

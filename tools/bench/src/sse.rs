@@ -1,7 +1,8 @@
-//! Many subscribers to the events of one busy run: how fast all of them have all of it, and how late.
+//! Many subscribers to the events of one busy run: the time until all of them have all events, and the lag of each
+//! event.
 //!
-//! The run waits for a signal until everybody is there. Subscribers are plain sockets, so that the client costs little
-//! beside the server that is measured; they still share its cores.
+//! The run waits for a signal until all subscribers are connected. Subscribers are plain sockets, so that the client
+//! costs little beside the server that is measured; they still share its cores.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ pub(crate) async fn measure(client: &Client, args: &Args, figures: Figures) -> a
     })
 }
 
-/// A run that waits, and then has many steps that do nothing.
+/// Submits a run that waits for a signal, and then has many no-op steps.
 async fn submit(client: &Client, args: &Args) -> anyhow::Result<String> {
     let mut nodes = json!({ "n0": { "type": "wait", "signal": "go" } });
     for n in 1..=args.http_steps {
@@ -57,7 +58,7 @@ async fn submit(client: &Client, args: &Args) -> anyhow::Result<String> {
     Ok(answer["run_id"].as_str().context("a run id")?.to_owned())
 }
 
-/// Where the server says how much it has.
+/// The resident memory that the server reports in its metrics.
 async fn server_memory(client: &Client, args: &Args) -> anyhow::Result<Option<f64>> {
     let page = client.get(format!("{}/metrics", args.http_url)).send().await?.text().await?;
     let value = page.lines().find_map(|line| line.strip_prefix("switchyard_resident_memory_bytes "));
@@ -83,7 +84,7 @@ impl Subscriber {
         Ok(Self { lines: BufReader::with_capacity(4 * 1024, stream), line: Vec::new() })
     }
 
-    /// The next line; none at the end of the stream.
+    /// The next line; `None` at the end of the stream.
     async fn next(&mut self) -> anyhow::Result<Option<&[u8]>> {
         self.line.clear();
         let read = self.lines.read_until(b'\n', &mut self.line).await?;
@@ -103,7 +104,7 @@ impl Subscriber {
         anyhow::bail!("a stream ended too early")
     }
 
-    /// How late each event came. The server's clock is this machine's, and tells milliseconds.
+    /// Reads all events; returns the lag of each. The server's clock is this machine's, in milliseconds.
     async fn read_to_the_end(mut self) -> anyhow::Result<Vec<Duration>> {
         let mut lags = Vec::new();
         let mut last = false;
@@ -121,7 +122,7 @@ impl Subscriber {
     }
 }
 
-/// `{"seq":4,"at":"2026-01-31T12:00:00.000Z",…`
+/// Parses the time of an event such as `{"seq":4,"at":"2026-01-31T12:00:00.000Z",…`.
 fn happened_at(data: &[u8]) -> anyhow::Result<Timestamp> {
     let text = std::str::from_utf8(data)?;
     let at = text

@@ -18,9 +18,9 @@ use crate::{Args, Store};
 
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
-/// Nothing runs in it until [`BenchStore::work`].
+/// An opened store. No run executes until [`BenchStore::work`].
 pub(crate) enum BenchStore {
-    // The folder after the engine, so that it goes last.
+    // The folder is declared after the engine, so that it is dropped last.
     Embedded(Box<Embedded>, tempfile::TempDir),
     Redis(Box<Distributed>, RedisPrefix),
 }
@@ -55,7 +55,7 @@ impl BenchStore {
         }
     }
 
-    /// Where it is, if that is Redis.
+    /// The Redis prefix, if the store is in Redis.
     pub(crate) fn in_redis(&self) -> Option<&RedisPrefix> {
         match self {
             Self::Embedded(..) => None,
@@ -67,7 +67,8 @@ impl BenchStore {
         submit(self.engine(), program).await
     }
 
-    /// Submits runs and waits for their ends, so many at once. As a task of the runtime, like the connections of a server.
+    /// Submits runs and waits for their ends, with a limited number in flight. Runs as a task of the runtime, like
+    /// the connections of a server.
     pub(crate) async fn complete(
         &self,
         program: &Arc<Program>,
@@ -87,7 +88,7 @@ impl BenchStore {
         tokio::spawn(completing).await?
     }
 
-    /// A benchmark whose runs fail measures nothing.
+    /// Checks that all runs succeeded: a benchmark whose runs fail measures nothing.
     pub(crate) async fn check_succeeded(&self, runs: usize) -> anyhow::Result<()> {
         let filter = switchyard_store::RunFilter {
             statuses: vec![RunStatus::Succeeded],
@@ -101,7 +102,7 @@ impl BenchStore {
         Ok(())
     }
 
-    /// Stops in order, and leaves nothing behind.
+    /// Shuts down in order, and removes all data.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Embedded(embedded, _folder) => embedded.shut_down(STOP_WITHIN).await,
@@ -118,11 +119,11 @@ async fn submit(engine: &Engine, program: &Arc<Program>) -> anyhow::Result<RunId
     Ok(engine.submit(&Principal::local("bench"), Submission::new(program.clone(), Value::Null)).await?.run())
 }
 
-/// A new folder for each round, on the disk that is to be measured.
+/// Creates a folder for a round, on the disk that is to be measured.
 pub(crate) fn folder(args: &Args) -> anyhow::Result<tempfile::TempDir> {
     let under = match &args.store {
         Store::Embedded(Some(under)) => under.clone(),
-        // Not the system's temporary folder: that is often in memory, and syncs there cost nothing.
+        // Not the system's temporary folder: that is often in memory, where syncs cost nothing.
         Store::Embedded(None) | Store::Redis(_) => std::env::current_dir()?,
     };
     std::fs::create_dir_all(&under)?;

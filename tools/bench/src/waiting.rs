@@ -1,4 +1,4 @@
-//! The chain beside runs that wait: few of them, then many.
+//! The chain workload while few runs wait, then while many wait.
 
 use std::time::Instant;
 
@@ -11,10 +11,10 @@ use crate::store::BenchStore;
 use crate::{Args, programs};
 
 const FEW: usize = 1_000;
-/// Nodes of a run that waits.
+/// Number of nodes of a waiting run.
 const NODES: usize = 10;
 
-/// In one place, one after the other: the machine is the same for both.
+/// Measures both in the same store, one after the other, so that the conditions are the same.
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
     let store = BenchStore::open(args, Handlers::with_builtins()).await?;
     store.work();
@@ -30,7 +30,7 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
         .with("many_of_few", beside_many / beside_few))
 }
 
-/// Adds runs, and waits until all of them wait.
+/// Adds runs, and returns when all of them wait.
 async fn fill(store: &BenchStore, runs: usize) -> anyhow::Result<()> {
     let program = programs::waiting(NODES)?;
     let submitted = stream::iter(0..runs).map(|_| store.submit(&program)).buffer_unordered(64);

@@ -1,4 +1,4 @@
-//! The chain with one worker process, and with two that have as many slots together.
+//! The chain workload with one worker process, and with two that share the same number of slots.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::report::Figures;
 use crate::store::BenchStore;
 use crate::{Args, Store, programs};
 
-/// How long a worker may take to start, and to stop.
+/// Time limit for a worker to start, and to stop.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
 pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
@@ -25,7 +25,7 @@ pub(crate) async fn measure(args: &Args) -> anyhow::Result<Figures> {
         .with("two_of_one", two / one))
 }
 
-/// This process submits and ships, as `switchyard api` does; the workers are `switchyard worker`.
+/// Measures one setup. This process submits and ships, as `switchyard api` does; the workers are `switchyard worker`.
 async fn chain(args: &Args, processes: usize) -> anyhow::Result<f64> {
     let Store::Redis(redis) = &args.store else { anyhow::bail!("workers share a Redis") };
     let in_redis = RedisPrefix::make(redis, args).await?;
@@ -69,7 +69,7 @@ async fn start(args: &Args, in_redis: &RedisPrefix, slots: usize) -> anyhow::Res
         anyhow::bail!("a worker process did not start")
     };
     tokio::time::timeout(STARTS_WITHIN, starts).await.context("a worker process did not start in time")??;
-    // Its remaining output is read, so that it never blocks on the pipe.
+    // The remaining output is read, so that the worker never blocks on the pipe.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     Ok(worker)
 }

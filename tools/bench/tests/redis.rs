@@ -1,4 +1,4 @@
-//! `bench --store redis://`: measures on a Redis that others use, and leaves nothing behind.
+//! `bench --store redis://` measures on a Redis that other programs use, and removes all of its keys.
 
 use clap::Parser;
 use switchyard_bench::{Args, run};

@@ -1,4 +1,4 @@
-//! Whether what was answered is true, from the archive alone.
+//! Checks from the archive alone whether the answers of the servers were true.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use crate::decisions::{Answer, Decision, known};
 use crate::load::{Asked, Submission};
 use crate::report::{Answers, Report};
 
-/// What the archive has of everything that was asked for.
+/// The archived effects of all requests.
 pub(crate) struct Found<'a> {
     asked: &'a Asked,
-    /// By run: the decisions about it, with how often each took effect.
+    /// The decisions about each run, with how often each took effect.
     decisions: HashMap<RunId, Vec<(&'a Decision, usize)>>,
-    /// By mark: the runs that a submission made.
+    /// The runs that each submission created, by the submission's mark.
     submitted: HashMap<&'a str, Vec<RunId>>,
     /// How often each operation took effect on a run.
     operations: HashMap<(RunId, String), usize>,

@@ -1,4 +1,4 @@
-//! The invariants, from the archive alone.
+//! Checks the invariants from the archive alone.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use crate::graphs;
 use crate::load::Asked;
 use crate::report::Report;
 
-/// Executions seen outside, by idempotency key.
+/// Executions that the external service counted, by idempotency key.
 pub type Executions = HashMap<String, u32>;
 
-/// What was found broken: the invariant, and where.
+/// The violated invariants: which one, and where.
 #[derive(Debug, Default)]
 pub struct Violations(pub Vec<String>);
 
@@ -81,17 +81,17 @@ fn count(record: &RunRecord, report: &mut Report) {
     }
 }
 
-/// Calls beyond the first that succeeded: the price of a fault, not a violation.
+/// Number of calls beyond the attempts of each node: the price of a fault, not a violation.
 fn calls_beyond_the_attempts(run: &Run, executions: &Executions) -> usize {
     let beyond = |ix: NodeIx| {
         let ran = executions.get(&format!("{}/{}", run.id, run.ir.node(ix).id)).copied().unwrap_or(0);
-        // Attempts that were refused were asked for.
+        // Attempts that the service refused are intended.
         ran.saturating_sub(run.node(ix).attempt.max(1)) as usize
     };
     run.ir.indices().map(beyond).sum()
 }
 
-/// I1 to I6 and I12, for one run that should have ended.
+/// Checks I1 to I6 and I12 for one run that should have ended.
 pub async fn check_run(
     history: &History,
     id: RunId,
@@ -101,7 +101,7 @@ pub async fn check_run(
     let events = history.events(id, 0, None).await?;
     violations
         .unless(events.iter().zip(1..).all(|(event, seq)| event.seq == seq), || format!("I6 {id} has gaps"));
-    // Every event of the history must be one that the state before it allows.
+    // Fails unless the state before each event allows the event.
     let run = history.state(id, None).await?;
     ends_once(&run, &events, violations);
     for ix in run.ir.indices() {
@@ -117,7 +117,7 @@ pub async fn check_run(
     Ok(run)
 }
 
-/// I1, I3, I5. Only a retry brings a run back.
+/// Checks I1, I3 and I5. Only a retry reopens a run.
 fn ends_once(run: &Run, events: &[Event], violations: &mut Violations) {
     let id = run.id;
     let ended = events.last().is_some_and(|event| matches!(event.kind, EventKind::RunEnded { .. }));
@@ -132,7 +132,7 @@ fn ends_once(run: &Run, events: &[Event], violations: &mut Violations) {
     });
 }
 
-/// I2. A node that a retry of its run resets may end once more.
+/// Checks I2. A node that a retry of its run resets may end once more.
 fn node_ends_once(run: &Run, ix: NodeIx, events: &[Event], violations: &mut Violations) {
     let node = &run.ir.node(ix).id;
     let mut ends = 0;
@@ -149,7 +149,7 @@ fn node_ends_once(run: &Run, ix: NodeIx, events: &[Event], violations: &mut Viol
     }
 }
 
-/// I12: work may be repeated, never left out.
+/// Checks I12: work may be repeated, never skipped.
 fn nothing_skipped(run: &Run, ix: NodeIx, executions: &Executions, violations: &mut Violations) {
     let spec = run.ir.node(ix);
     let has_effect = matches!(&*spec.queue, "http" | "command");
@@ -160,7 +160,7 @@ fn nothing_skipped(run: &Run, ix: NodeIx, executions: &Executions, violations: &
     violations.unless(ran > 0, || format!("I12 {}/{} succeeded without being executed", run.id, spec.id));
 }
 
-/// An expression that would take all memory fails its node, and nothing else: no process dies of it.
+/// Checks that an expression that would take all memory fails only its node, and kills no process.
 fn budget_was_kept(run: &Run, ix: NodeIx, violations: &mut Violations) {
     let (id, node) = (&run.ir.node(ix).id, run.node(ix));
     if !id.starts_with(graphs::GREEDY) {
@@ -173,7 +173,7 @@ fn budget_was_kept(run: &Run, ix: NodeIx, violations: &mut Violations) {
     });
 }
 
-/// I8: a patch that was answered with success is in the graph, once and whole.
+/// Checks I8: a patch that was acknowledged is in the graph, once and whole.
 fn check_patches<'p>(run: &Run, patches: impl Iterator<Item = &'p String>, violations: &mut Violations) {
     for node in patches {
         let found = run.ir.indices().filter(|ix| *run.ir.node(*ix).id == **node).count();
@@ -193,7 +193,7 @@ fn is_end(kind: &EventKind) -> bool {
     )
 }
 
-/// I4: from the events before, not from the state.
+/// Checks I4 from the earlier events, not from the state.
 fn starts_after_its_needs(run: &Run, before: &[Event], node: &str, violations: &mut Violations) {
     let Some(target) = run.ir.find(node) else { return };
     let spec = run.ir.node(target);

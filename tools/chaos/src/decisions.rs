@@ -1,11 +1,11 @@
-//! What users asked for, what they were answered, and how that is found again in the archive.
+//! The requests of users, their answers, and how to find their effects in the archive.
 
 use std::fmt;
 
 use switchyard_core::RunId;
 use switchyard_core::run::{Decision as Verdict, EventKind};
 
-/// What was asked for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Signal,
@@ -18,33 +18,33 @@ pub(crate) enum Kind {
     Retry,
 }
 
-/// What one request came to, as far as its sender knows.
+/// The outcome of one request, as far as its sender knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Done,
-    /// It was not done, says the server.
+    /// The server says that the request was not carried out.
     Refused,
-    /// It may have been done.
+    /// The request may have been carried out.
     Unknown,
 }
 
-/// Something that a user asked for, once or more often under the same operation id.
+/// A request of a user, sent once or several times under the same operation id.
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) run: RunId,
     pub(crate) kind: Kind,
-    /// Stands in the event that it makes, and in no other of its kind.
+    /// A text in the event that the request causes, and in no other event of its kind.
     pub(crate) mark: String,
     pub(crate) answers: Vec<Answer>,
 }
 
 impl Decision {
-    /// What is known after all tries. A try that is unknown may still take effect after a later one was refused.
+    /// The outcome after all tries. A try that is unknown may still take effect after a later one was refused.
     pub(crate) fn known(&self) -> Answer {
         known(&self.answers)
     }
 
-    /// Whether this event is what it did.
+    /// Whether the request caused this event.
     pub(crate) fn made(&self, event: &EventKind) -> bool {
         let mark = &*self.mark;
         match (self.kind, event) {
@@ -56,7 +56,8 @@ impl Decision {
             | (Kind::Pause, EventKind::RunPaused { by, .. })
             | (Kind::Resume, EventKind::RunResumed { by, .. })
             | (Kind::Retry, EventKind::RunRetried { by, .. }) => &**by == mark,
-            // By its operation: a cancel that hurries a run which is closing already leaves the first reason in the event.
+            // Found by its operation: a cancel that hurries a run that is already closing leaves the first reason in
+            // the event.
             (Kind::Cancel, EventKind::RunClosing { operation: Some(by), .. }) => {
                 by.id.as_str() == operation_of(mark)
             }
@@ -66,7 +67,7 @@ impl Decision {
     }
 }
 
-/// The operation id of what carries this mark, if its user names it.
+/// The operation id of the request with this mark, if its user sends one.
 pub(crate) fn operation_of(mark: &str) -> String {
     format!("op-{mark}")
 }

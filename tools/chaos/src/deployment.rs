@@ -22,19 +22,19 @@ use crate::redis_pair::RedisPair;
 const APIS: usize = 2;
 const WORKERS: usize = 3;
 
-/// Short, so that what a dead worker held comes back while the test still runs.
+/// Short, so that the tasks of a dead worker are reclaimed while the test still runs.
 const LEASE: &str = "2s";
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long a process may take to refuse a Redis that belongs to another archive.
+/// Time limit for a process to refuse a Redis that belongs to another archive.
 const REFUSED_WITHIN: Duration = Duration::from_secs(20);
-/// How long an entry of the outbox that makes no sense may lie there once the stores answer again.
+/// Time limit for an invalid entry of the outbox to become a dead letter once the stores answer again.
 const BURIED_WITHIN: Duration = Duration::from_secs(30);
 
-/// How many of the runs that stand still are shown, and how much of each of their events.
+/// How many stalled runs are shown, and how much of each of their events.
 const EXAMINED_MAX: usize = 3;
 const EXCERPT_MAX: usize = 1_000;
 
-/// No superuser: limits hold for it.
+/// Not a superuser, so that connection limits apply to it.
 const ROLE: &str = "switchyard";
 
 pub(crate) struct Deployment {
@@ -47,9 +47,9 @@ pub(crate) struct Deployment {
     ports: Vec<u16>,
     apis: Vec<Process>,
     workers: Vec<Process>,
-    /// What the processes have to say, one file each.
+    /// The logs of the processes, one file each.
     logs: TempDir,
-    /// What the faults themselves found broken.
+    /// Violations that the faults themselves found.
     pub(crate) violations: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl Deployment {
             command.args(&args).current_dir(&folder);
             command.env("REDIS_URL", &redis).env("SWITCHYARD_POSTGRES", &postgres);
             command.env("SWITCHYARD_WORKER_LEASE", LEASE);
-            // Appended: what it said before it was killed matters as well.
+            // Opened for appending: the output before a kill matters as well.
             let log = std::fs::File::options().create(true).append(true).open(&log);
             command.stdin(Stdio::null()).stdout(Stdio::null());
             command.stderr(log.map_or_else(|_| Stdio::null(), Stdio::from));
@@ -153,12 +153,12 @@ impl Deployment {
         self.postgres.stop();
     }
 
-    /// How many processes of it stand still.
+    /// Pauses Postgres. Returns the number of paused processes.
     pub(crate) fn pause_postgres(&self) -> u64 {
         self.postgres.pause() as u64
     }
 
-    /// As an administrator does. How many there were.
+    /// Terminates the Postgres connections, as an administrator does. Returns how many there were.
     pub(crate) fn kill_postgres_connections(&self) -> anyhow::Result<u64> {
         let kill =
             format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '{ROLE}'");
@@ -166,14 +166,14 @@ impl Deployment {
         Ok(killed.trim().parse()?)
     }
 
-    /// New connections are refused as by a server that has too many.
+    /// Has Postgres refuse new connections, like a server that has too many.
     pub(crate) fn allow_no_postgres_connections(&self) -> anyhow::Result<()> {
         let limit = format!("ALTER ROLE {ROLE} CONNECTION LIMIT 0");
         self.postgres.psql("postgres", &[&limit]).map_err(anyhow::Error::msg)?;
         self.kill_postgres_connections().map(drop)
     }
 
-    /// A process with another archive must refuse to start on this Redis. Whether it did.
+    /// Starts a process with another archive, which must refuse to start on this Redis. Returns whether it did.
     pub(crate) async fn start_second_archive(&mut self) -> anyhow::Result<bool> {
         self.until_redis_is_bound().await?;
         let mut command = tokio::process::Command::new(&self.binary);
@@ -195,7 +195,8 @@ impl Deployment {
         Ok(refused)
     }
 
-    /// An entry that makes no sense must become a dead letter, and hold up no other. How many dead letters there are more.
+    /// Adds an invalid entry to the outbox, which must become a dead letter and delay no other. Returns the number of
+    /// new dead letters.
     pub(crate) async fn spoil_outbox(&mut self) -> anyhow::Result<u64> {
         let before = self.spoiled_entries()?;
         self.redis.operate("XADD wf.outbox * hello world").await?;
@@ -219,7 +220,7 @@ impl Deployment {
         Ok(counted.trim().parse()?)
     }
 
-    /// One that was flushed is told its archive again by the processes that run.
+    /// Waits until the running processes have written their archive's id to a Redis that was flushed.
     async fn until_redis_is_bound(&mut self) -> anyhow::Result<()> {
         let by = Instant::now() + REFUSED_WITHIN;
         while self.redis.operate("HGET wf.archive id").await?.starts_with("$-1") {
@@ -246,7 +247,7 @@ impl Deployment {
         self.apis.iter_mut().chain(&mut self.workers).try_for_each(Process::revive)
     }
 
-    /// Everything runs, and answers.
+    /// Undoes every fault, and waits until the APIs answer.
     pub(crate) async fn heal(&mut self) -> anyhow::Result<()> {
         self.revive().await?;
         self.until_apis_answer().await
@@ -260,7 +261,7 @@ impl Deployment {
                 if Instant::now() > by {
                     bail!("{address} did not answer within a minute:\n{}", self.last_words());
                 }
-                // One that gave up because nothing answered it yet is started again.
+                // Restarts processes that exited because the stores did not answer yet.
                 self.apis.iter_mut().chain(&mut self.workers).try_for_each(Process::revive)?;
                 sleep(LOOK_EVERY).await;
             }
@@ -268,7 +269,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// What is in the archive, read directly.
+    /// Opens the archive directly.
     pub(crate) async fn history(&self) -> anyhow::Result<History> {
         let target: Target = self.postgres.url().parse()?;
         let archive = PostgresArchive::open(target.clone()).await?;
@@ -276,7 +277,7 @@ impl Deployment {
         Ok(History::new(Arc::new(archive), payloads))
     }
 
-    /// Waits for every run to end, whether or not its submission was answered, as long as anything happens.
+    /// Waits for every run to end, whether or not its submission was answered, as long as there is progress.
     pub(crate) async fn until_all_ended(&mut self, settle_timeout: Duration) -> anyhow::Result<()> {
         let history = self.history().await?;
         let mut before = Vec::new();
@@ -301,11 +302,11 @@ impl Deployment {
         }
     }
 
-    /// What both stores have of a run, for the analysis of a failure.
+    /// Describes the data of a run in both stores, for the analysis of a failure.
     async fn examine(&self, history: &History, run: RunId) -> anyhow::Result<String> {
         let mut found = self.examine_one(history, run).await?;
         for event in history.events(run, 0, None).await? {
-            // What it waits for may have ended without its knowledge.
+            // A child may have ended without its parent's knowledge.
             if let EventKind::ChildStarted { run: child, .. } = event.kind {
                 found += &self.examine_one(history, child).await?;
             }

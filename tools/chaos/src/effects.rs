@@ -1,4 +1,4 @@
-//! The world outside: a service that `http` nodes call, and that counts how often each was called.
+//! The external service that `http` nodes call. It counts the calls of each node.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ pub(crate) struct Effects {
 
 #[derive(Deserialize)]
 struct Wanted {
-    /// So many calls are refused before one succeeds.
+    /// Number of calls that are refused before one succeeds.
     #[serde(default)]
     refuse: u32,
-    /// How long an answer takes in milliseconds: its caller may be gone by then.
+    /// Duration of an answer in milliseconds: its caller may be gone by then.
     #[serde(default)]
     takes: u64,
 }
@@ -48,7 +48,7 @@ impl Effects {
         format!("http://127.0.0.1:{}/effect", self.port)
     }
 
-    /// How often each idempotency key was seen: `<run>/<node>`.
+    /// Number of calls for each idempotency key, `<run>/<node>`.
     pub(crate) fn counts(&self) -> HashMap<String, u32> {
         self.counts.lock().clone()
     }

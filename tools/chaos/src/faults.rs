@@ -1,4 +1,4 @@
-//! What is done to the processes.
+//! The faults that the test injects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::deployment::Deployment;
 use crate::proxy::Behaviour;
 
-/// Longer than the claims of workers last: who is paused for so long comes back as a zombie.
+/// Longer than a worker's lease: a worker that is paused this long returns as a zombie.
 const BEYOND_THE_LEASE: Duration = Duration::from_secs(4);
-/// Longer than an answer of Redis or Postgres is waited for.
+/// Longer than the time limit for an answer of Redis or Postgres.
 const BEYOND_THE_TIME_OUT: Duration = Duration::from_millis(5_500);
-/// Longer than a server may look for an outcome before it says that it is unknown.
+/// Longer than a server tries to find out an outcome before it reports it as unknown.
 const BEYOND_EVERY_REQUEST: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ enum Fault {
     SpoilOutbox,
 }
 
-/// Drawn from with these weights: what happens often in the world happens often here.
+/// The faults with their weights: faults that are frequent in production are frequent here.
 const FAULTS: [(Fault, u32); 24] = [
     (Fault::KillWorker, 5),
     (Fault::KillApi, 3),
@@ -74,18 +74,18 @@ const FAULTS: [(Fault, u32); 24] = [
     (Fault::SpoilOutbox, 2),
 ];
 
-/// How much later requests reach Postgres while it is slow.
+/// The delay of requests to Postgres while it is slow.
 const COMMIT_DELAY: Duration = Duration::from_millis(150);
-/// How long a fault is kept up or repeated until a process is affected.
+/// How long a fault lasts or is repeated until it affects a process.
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How often a fault was made, and what was seen of it.
+/// How often a fault was injected, and its observed effects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Made {
     pub times: usize,
     pub seen: u64,
-    /// What was counted; none for a fault that needs no proof: the process was ended or stopped.
+    /// The unit of `seen`; `None` for a fault that needs no proof: the process was ended or stopped.
     pub unit: Option<&'static str>,
 }
 
@@ -141,8 +141,8 @@ impl Fault {
     }
 }
 
-/// Every fault once in a random order, each for a short time; then one after the other until the time is over. How many of
-/// each were made.
+/// Injects every fault once in a random order, each for a short time; then one after the other until the time is
+/// over. Returns how often each was injected.
 pub(crate) async fn make_trouble(
     deployment: &mut Deployment,
     mut random: StdRng,
@@ -161,7 +161,7 @@ pub(crate) async fn make_trouble(
     while Instant::now() < over {
         sleep(Duration::from_millis(random.random_range(100..1_500))).await;
         let (fault, _) = FAULTS.choose_weighted(&mut random, |(_, weight)| *weight)?;
-        // Cut short when the time is over; `revive` undoes it.
+        // Cut short when the time is over; `revive` undoes the fault.
         let seen = match timeout_at(over, make(*fault, deployment, &mut random, Duration::from_secs(2))).await
         {
             Ok(seen) => seen?,
@@ -181,7 +181,8 @@ impl Made {
     }
 }
 
-/// What was seen of it, in the unit of that fault. It lasts until something was.
+/// Injects a fault and keeps it up until an effect is observed, or `SEEN_WITHIN` has passed. Returns the number of
+/// effects, in the unit of the fault.
 async fn make(
     fault: Fault,
     deployment: &mut Deployment,
@@ -195,7 +196,7 @@ async fn make(
     while fault.unit().is_some() && seen == 0 && Instant::now() < by {
         seen = match before {
             Some(before) => disturbed(fault, deployment).await?.unwrap_or(0).saturating_sub(before),
-            // No process was affected at that moment.
+            // The fault affected no process at that moment, so it is repeated.
             None => begin(fault, deployment, random).await?,
         };
         sleep(LOOK_EVERY).await;
@@ -248,7 +249,7 @@ fn how_long(fault: Fault, random: &mut StdRng, longest: Duration) -> Duration {
     }
 }
 
-/// A number that grows while the fault does something, if it is one that does something for a while.
+/// A counter that grows while the fault has effects; `None` for a fault without such a counter.
 async fn disturbed(fault: Fault, deployment: &mut Deployment) -> anyhow::Result<Option<u64>> {
     Ok(Some(match fault {
         Fault::LoseRedisAnswers | Fault::MuteRedis => deployment.to_redis().disturbed(),

@@ -1,4 +1,4 @@
-//! Random workflows: chains, fans and diamonds of everything that can be interrupted.
+//! Random workflows: chains, fans and diamonds of nodes that can be interrupted.
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 const NODES_MAX: usize = 9;
 
-/// How the ids of nodes begin whose expression exceeds its budget.
+/// The id prefix of nodes whose expression exceeds its budget.
 pub(crate) const GREEDY: &str = "greedy";
-/// Items of a list that is longer than a batch of children.
+/// Number of items of a list that is longer than a batch of children.
 const CROWD: u32 = 300;
 
 /// A definition whose `http` nodes call `effects`.
@@ -37,7 +37,7 @@ pub(crate) fn workflow(random: &mut StdRng, effects: &str) -> Value {
     definition
 }
 
-/// What a patch adds to a run: a node that needs nothing and so can always be added.
+/// The node that a patch adds to a run. It needs no other node, so it can always be added.
 pub(crate) fn addition(random: &mut StdRng, effects: &str) -> (String, Value) {
     (format!("added-{:08x}", random.next_u32()), effect(random, effects, 0))
 }
@@ -70,7 +70,7 @@ fn effect(random: &mut StdRng, effects: &str, refuse: u32) -> Value {
     json!({
         "type": "http",
         "request": { "method": "POST", "url": format!("{effects}?refuse={refuse}&takes={takes}") },
-        // Enough for the calls that are refused, and for a call that is cut short.
+        // Enough for the calls that the service refuses, and for calls that a fault interrupts.
         "retry": { "max_attempts": 12, "backoff": "fixed", "initial": "50ms", "jitter": false },
         "timeout": "10s",
     })
@@ -93,7 +93,7 @@ fn compute(random: &mut StdRng, _: &str) -> Value {
     json!({ "type": "transform", "value": random.random_range(0..1_000) })
 }
 
-/// Text that grows eightfold again and again, until its budget of bytes refuses the next time.
+/// A text that grows eightfold with each step, until its budget of bytes is exceeded.
 fn greedy() -> Value {
     let grown = (0..12).fold("'a'".to_owned(), |text, _| format!("{text}.replace('a', 'aaaaaaaa')"));
     json!({ "type": "transform", "value": format!("${{{{ {grown} }}}}"), "on_error": "continue" })
@@ -104,7 +104,7 @@ fn crowd() -> Value {
     json!({ "type": "map", "items": items, "nodes": { "one": { "type": "transform", "value": 1 } } })
 }
 
-/// Approvals have a time-out with a default decision: none holds a run for good.
+/// An approval with a time-out and a default decision, so that it never blocks a run for ever.
 fn question(_: &mut StdRng, _: &str) -> Value {
     json!({ "type": "hitl", "prompt": "go on?", "timeout": "5s", "on_timeout": "approve" })
 }
@@ -124,7 +124,8 @@ fn doomed_but_ignored(_: &mut StdRng, _: &str) -> Value {
     json!({ "type": "function", "function": "fail", "input": { "retryable": false }, "on_error": "continue" })
 }
 
-/// For the worker that forgets some of its tasks: so many attempts that none of them is likely to be the last.
+/// A task for the worker that forgets some of its tasks: with so many attempts that the last one is unlikely to be
+/// reached.
 fn forgettable(_: &mut StdRng, _: &str) -> Value {
     json!({
         "type": "function",
@@ -134,7 +135,7 @@ fn forgettable(_: &mut StdRng, _: &str) -> Value {
     })
 }
 
-/// Its run fails, and can be retried.
+/// A node that may fail its run, which can then be retried.
 fn doomed(random: &mut StdRng, effects: &str) -> Value {
     match random.random_bool(0.3) {
         true => json!({ "type": "function", "function": "fail", "input": { "retryable": false } }),
@@ -142,7 +143,7 @@ fn doomed(random: &mut StdRng, effects: &str) -> Value {
     }
 }
 
-/// Waits for a signal, and goes on without one after a while.
+/// A node that waits for a signal, and continues without one after a time-out.
 fn news(_: &mut StdRng, _: &str) -> Value {
     json!({ "type": "wait", "signal": "go", "timeout": "5s", "on_error": "continue" })
 }

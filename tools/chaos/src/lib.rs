@@ -1,9 +1,9 @@
-//! Real processes, real faults, and the question whether anything was lost.
+//! The fault test: real processes, real faults, and a check that nothing was lost.
 //!
-//! A supervisor starts two APIs, three workers, Redis and Postgres, submits runs of random graphs and decides about them, and
-//! does to the processes what operations does to them, only more often. When it has stopped, every accepted run must end,
-//! and the archive must show that each of them kept the rules (`check`) and that every answer was true (`answers`). The
-//! seed decides what is submitted and what is done; when exactly things meet is up to the machine.
+//! A supervisor starts two APIs, three workers, Redis and Postgres, submits runs of random graphs and decides about
+//! them, and injects faults that also occur in operation, only more often. When it has stopped, every accepted run
+//! must end, and the archive must show that each of them kept the invariants (`check`) and that every answer was true
+//! (`answers`). The seed determines the submissions and the faults; the exact timing depends on the machine.
 
 mod answers;
 mod check;
@@ -29,21 +29,21 @@ pub use check::{Executions, Violations, check_run};
 pub use faults::{FAULT_KINDS, Made};
 pub use report::{Answers, Report};
 
-/// What to do.
+/// The parameters of a test.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The `switchyard` to put to the test.
+    /// The `switchyard` program to test.
     pub binary: PathBuf,
     pub seed: u64,
-    /// How long things go wrong. What is under way then may finish, undisturbed.
+    /// How long faults are injected. Unfinished runs may finish afterwards, undisturbed.
     pub trouble: Duration,
-    /// How long nothing may happen in the undisturbed end before that counts as standing still.
+    /// How long there may be no progress at the end, without faults, before the runs count as stalled.
     pub settle_timeout: Duration,
 }
 
-/// Makes trouble, waits for the end, and checks.
+/// Injects faults, waits for the runs to end, and checks.
 pub async fn run(plan: &Plan) -> anyhow::Result<Report> {
-    // For the HTTP clients below: which one is the program's to say, once.
+    // The HTTP clients below need a cryptography provider, which the program installs once.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let effects = effects::Effects::serve().await?;
     let mut deployment = deployment::Deployment::start(&plan.binary).await?;
@@ -54,7 +54,7 @@ pub async fn run(plan: &Plan) -> anyhow::Result<Report> {
     load.submit_no_more();
     deployment.until_all_ended(plan.settle_timeout).await?;
     let asked = load.dismiss_users().await;
-    // What a user asked for last may have brought a run back.
+    // The last requests of users may have reopened a run.
     deployment.until_all_ended(plan.settle_timeout).await?;
     load.stop().await?;
     let mut report = Report { seed: plan.seed, faults, ..Report::default() };
@@ -65,7 +65,7 @@ pub async fn run(plan: &Plan) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Parts of the work draw from streams of their own, so that one does not shift what another draws.
+/// A separate random stream for a part of the test, so that one part does not shift the numbers of another.
 fn random_part(random: &mut StdRng) -> StdRng {
     StdRng::from_rng(random)
 }

@@ -1,4 +1,4 @@
-//! What users do meanwhile: submit, decide, signal, patch, pause, cancel, retry, through whichever API answers.
+//! The users of the test: they submit, decide, signal, patch, pause, cancel and retry, through whichever API answers.
 
 use std::time::Duration;
 
@@ -15,35 +15,35 @@ use crate::worker::Worker;
 use crate::{graphs, random_part};
 
 const USERS: usize = 6;
-/// How long one request may take: longer than a server looks for an outcome before it says that it is unknown.
+/// Time limit of a request: longer than a server tries to find out an outcome before it reports it as unknown.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(18);
 const PAUSE_MAX: Duration = Duration::from_millis(300);
-/// How often a request is sent whose outcome is unknown, and how long its sender waits before the next time.
+/// How often a request with an unknown outcome is sent, and the longest pause before the next try.
 const TRIES_MAX: usize = 6;
 const BETWEEN_TRIES_MAX: Duration = Duration::from_millis(800);
 
 /// A submission and its answers.
 #[derive(Debug)]
 pub(crate) struct Submission {
-    /// In its input.
+    /// The mark in the input of the run.
     pub(crate) mark: String,
-    /// What was answered, if something was.
+    /// The run of the answer, if there was one.
     pub(crate) run: Option<RunId>,
     pub(crate) answers: Vec<Answer>,
 }
 
-/// What was asked for, and what was answered.
+/// All requests and their answers.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) submissions: Vec<Submission>,
     pub(crate) decisions: Vec<Decision>,
     /// Patches that were answered with success: run and node.
     pub(crate) patches: Vec<(RunId, String)>,
-    /// Repetitions of what was answered before.
+    /// Number of repetitions of requests that were already answered.
     pub(crate) repeated: usize,
-    /// What no server should ever say.
+    /// Answers that no server should ever give.
     pub(crate) wrong: Vec<String>,
-    /// Requests that no server answered within [`REQUEST_TIME_MAX`]; each server was there, or the connection had broken.
+    /// Number of requests that were not answered within [`REQUEST_TIME_MAX`].
     pub(crate) unanswered: usize,
 }
 
@@ -78,7 +78,7 @@ struct User {
     asked: Asked,
 }
 
-/// What a request came to, and what was said.
+/// The outcome of a request, and the body of the answer.
 struct Heard {
     answer: Answer,
     body: Value,
@@ -109,12 +109,12 @@ impl Load {
         Self { users, stop_worker, worker, enough, stop }
     }
 
-    /// From now on users only answer what is asked, and let go on what they paused.
+    /// Stops submissions: from now on users only answer approvals, and resume the runs that they paused.
     pub(crate) fn submit_no_more(&self) {
         self.enough.cancel();
     }
 
-    /// Waits for the users' last requests. The worker goes on.
+    /// Waits for the users' last requests. The worker continues.
     pub(crate) async fn dismiss_users(&mut self) -> Asked {
         self.stop.cancel();
         let users = std::mem::take(&mut self.users);
@@ -154,13 +154,13 @@ impl User {
         }
     }
 
-    /// Different for everything that any user asks for.
+    /// A mark that is unique among all requests of all users.
     fn mark(&mut self) -> String {
         self.serial += 1;
         format!("u{}-{}-", self.number, self.serial)
     }
 
-    /// Half of them name what they do, as a careful client does.
+    /// An operation id for half of the requests, as a careful client sends one.
     fn operation(&mut self, mark: &str) -> Option<String> {
         self.random.random_bool(0.5).then(|| operation_of(mark))
     }
@@ -180,13 +180,13 @@ impl User {
         Some(())
     }
 
-    /// A run of late, which is likely to be under way.
+    /// A recent run, which is likely to be in progress.
     fn recent(&mut self) -> Option<RunId> {
         let back = self.random.random_range(1..=4).min(self.runs.len());
         (back > 0).then(|| self.runs[self.runs.len() - back])
     }
 
-    /// Half of them do not wait for the workers of the run.
+    /// Cancels a run; half of the cancels do not wait for the workers of the run.
     async fn cancel(&mut self) -> Option<()> {
         let (run, mark) = (self.recent()?, self.mark());
         let body = json!({ "by": mark, "now": self.random.random_bool(0.5) });
@@ -241,7 +241,7 @@ impl User {
         Some(())
     }
 
-    /// Any run in that state.
+    /// A random run with that status.
     async fn any(&mut self, status: &str) -> Option<RunId> {
         let list = self.get(&format!("/v1/runs?status={status}&limit=20")).await?;
         let runs = list["runs"].as_array()?;
@@ -255,7 +255,7 @@ impl User {
     }
 
     async fn decision(&mut self, run: RunId, kind: Kind, mark: String, path: &str, body: &Value) -> Answer {
-        // A cancel is found in the history by its operation alone.
+        // A cancel can only be found in the history by its operation.
         let operation = match kind {
             Kind::Cancel => Some(operation_of(&mark)),
             _ => self.operation(&mark),
@@ -267,8 +267,8 @@ impl User {
         known
     }
 
-    /// Asks, and asks again under the same operation id while the outcome is unknown; sometimes once more although it is
-    /// known, which must change nothing. What was answered, and what was said last.
+    /// Sends a request, and again under the same operation id while the outcome is unknown; sometimes once more
+    /// although it is known, which must change nothing. Returns the answers, and the body of the last one.
     async fn ask(&mut self, path: &str, body: &Value, operation: Option<String>) -> (Vec<Answer>, Value) {
         let (mut operation, mut answers) = (operation, Vec::new());
         loop {
@@ -288,11 +288,11 @@ impl User {
         }
     }
 
-    /// What was done is answered as done, with the same run.
+    /// Repeats a request that was carried out. The answer must not name another run, nor be a permanent refusal.
     async fn repeat(&mut self, path: &str, body: &Value, operation: Option<&str>, first: &Value) {
         let again = self.post(path, body, operation).await;
         self.asked.repeated += 1;
-        // Something that was done and cannot be read names no run.
+        // An answer with the code `done_and_unread` names no run.
         let runs = [&again.body["run_id"], &first["run_id"]];
         let other_run =
             again.answer == Answer::Done && runs.iter().all(|run| run.is_string()) && runs[0] != runs[1];
@@ -331,7 +331,7 @@ impl User {
     }
 }
 
-/// Only what says that nothing was changed is a refusal.
+/// Classifies an answer. Only one that says that nothing was changed is a refusal.
 fn answer(status: StatusCode, code: &str) -> Answer {
     match code {
         _ if status.is_success() => Answer::Done,

@@ -1,4 +1,4 @@
-//! `cargo xtask chaos`: for as long as its arguments say.
+//! `cargo xtask chaos`: runs the fault test for as long as its arguments say.
 
 use std::path::PathBuf;
 use std::time::Duration;

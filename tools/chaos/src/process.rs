@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How to start a process, and the process, if it runs.
+/// A command to start a process, and the process while it runs.
 pub(crate) struct Process {
     pub(crate) name: String,
     command: Box<dyn Fn() -> Command + Send + Sync>,
@@ -23,7 +23,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts it if it does not run, and lets it go on if it is paused.
+    /// Starts the process if it does not run, and continues it if it is paused.
     pub(crate) fn revive(&mut self) -> anyhow::Result<()> {
         self.go_on();
         let ended = match &mut self.child {
@@ -37,11 +37,11 @@ impl Process {
         Ok(())
     }
 
-    /// `kill -9`.
+    /// Kills the process with `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.paused = false;
         if let Some(mut child) = self.child.take() {
-            // It may have ended by itself meanwhile.
+            // The process may have ended by itself meanwhile.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -58,7 +58,7 @@ impl Process {
         }
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Sends SIGTERM, and waits until the process has ended.
     pub(crate) fn stop(&mut self) {
         self.go_on();
         self.signal(Signal::TERM);

@@ -1,4 +1,4 @@
-//! A TCP proxy that can be told to misbehave: how a network fails, on one machine.
+//! A TCP proxy that simulates network failures on one machine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// How long a server gets to carry out a request whose answer is lost.
+/// Time for a server to carry out a request whose answer is lost.
 const CARRIED_OUT: Duration = Duration::from_millis(50);
 
 /// The server that connections are forwarded to.
@@ -21,15 +21,15 @@ pub(crate) enum Target {
     Socket(PathBuf),
 }
 
-/// What happens to what passes through.
+/// How the proxy treats the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behaviour {
     Through,
-    /// Requests arrive, their answers do not, and the connection is cut.
+    /// Requests are forwarded, their answers are not, and the connection is cut.
     AnswersLost,
-    /// The same, and the connection stays open: callers run into their time-outs.
+    /// Like `AnswersLost`, but the connection stays open: callers run into their time-outs.
     Mute,
-    /// Requests arrive that much later.
+    /// Requests are forwarded after this delay.
     Slow(Duration),
 }
 
@@ -48,11 +48,11 @@ pub(crate) struct Proxy {
     accepting: JoinHandle<()>,
 }
 
-/// What was done to those who are connected.
+/// Counters of the proxy's effects.
 #[derive(Debug, Default)]
 struct Counts {
     connections: AtomicU64,
-    /// Requests whose answer was lost, or which came late.
+    /// Requests whose answer was lost, or that were delayed.
     disturbed: AtomicU64,
 }
 
@@ -66,19 +66,19 @@ impl Proxy {
         Ok(Self { port, state, counts, accepting })
     }
 
-    /// Drops every connection there is, and says how many. New ones are let through.
+    /// Drops every open connection, and returns how many. New ones are forwarded.
     pub(crate) fn cut(&self) -> u64 {
         let connections = self.state.receiver_count() / RECEIVERS;
         self.state.send_modify(|state| state.cuts += 1);
         connections as u64
     }
 
-    /// How many connections were made so far.
+    /// Number of connections so far.
     pub(crate) fn connections(&self) -> u64 {
         self.counts.connections.load(Ordering::Relaxed)
     }
 
-    /// How many requests were disturbed so far.
+    /// Number of disturbed requests so far.
     pub(crate) fn disturbed(&self) -> u64 {
         self.counts.disturbed.load(Ordering::Relaxed)
     }
@@ -87,7 +87,7 @@ impl Proxy {
         self.state.send_modify(|state| state.behaviour = behaviour);
     }
 
-    /// From now on connections lead there; those that lead elsewhere are dropped.
+    /// Forwards new connections to this target; drops all existing ones.
     pub(crate) fn lead_to(&self, target: Target) {
         self.state.send_modify(|state| {
             state.target = target;
@@ -103,7 +103,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Of each connection, for what is told to the proxy.
+/// Number of state receivers that each connection holds.
 const RECEIVERS: usize = 2;
 
 async fn accept(listener: TcpListener, state: watch::Sender<State>, counts: Arc<Counts>) {
@@ -122,7 +122,7 @@ async fn accept(listener: TcpListener, state: watch::Sender<State>, counts: Arc<
     }
 }
 
-/// A target that is down is a connection that closes at once.
+/// Forwards a connection. If the target is down, the connection closes at once.
 async fn carry(client: TcpStream, target: Target, state: watch::Receiver<State>, counts: &Counts) {
     let _ = client.set_nodelay(true);
     match target {
@@ -140,7 +140,7 @@ async fn carry(client: TcpStream, target: Target, state: watch::Receiver<State>,
     }
 }
 
-/// Until one side closes, or an answer was lost.
+/// Forwards both directions until one side closes, or an answer was lost.
 async fn between(
     client: TcpStream,
     server: impl AsyncRead + AsyncWrite,
@@ -183,7 +183,8 @@ async fn pass_requests(
     }
 }
 
-/// Once something was asked whose answer is lost, nothing that follows could be understood.
+/// Forwards answers. After the first lost answer no later one is forwarded: the client could not match it to a
+/// request.
 async fn pass_answers(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! Two Redis servers: one is used, the other follows it and can take over.
+//! Two Redis servers: a primary, and a replica that can take over.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use tokio::net::UnixStream;
 pub(crate) struct RedisPair {
     servers: [Redis; 2],
     ports: [u16; 2],
-    /// The one that is used.
+    /// The index of the server in use.
     primary: usize,
     runs: bool,
-    /// The other one does not follow.
+    /// Whether the other server does not replicate.
     apart: bool,
 }
 
@@ -28,7 +28,7 @@ impl RedisPair {
         Ok(pair)
     }
 
-    /// Of the one that is used.
+    /// The socket of the server in use.
     pub(crate) fn socket(&self) -> PathBuf {
         self.servers[self.primary].socket()
     }
@@ -43,7 +43,7 @@ impl RedisPair {
         self.servers[self.primary].crash();
     }
 
-    /// Undoes whatever was done to them.
+    /// Undoes all faults of the two servers.
     pub(crate) async fn revive(&mut self) -> anyhow::Result<()> {
         if !std::mem::replace(&mut self.runs, true) {
             self.servers[self.primary].start_again();
@@ -52,8 +52,8 @@ impl RedisPair {
         if self.apart { self.follow().await } else { Ok(()) }
     }
 
-    /// Kills it and cuts the end off its append-only file, as a machine that stops does. How much was cut off; nothing is
-    /// done while there is nothing to cut off.
+    /// Kills the primary and cuts the end off its append-only file, like a machine that crashes. Returns the number
+    /// of cut bytes; does nothing if there is nothing to cut.
     pub(crate) fn kill_and_cut_tail(&mut self, bytes: u64) -> anyhow::Result<u64> {
         let folder = self.servers[self.primary].folder().join("appendonlydir");
         let files = fs::read_dir(&folder)?.flatten().map(|entry| entry.path());
@@ -72,37 +72,37 @@ impl RedisPair {
         Ok(length - kept)
     }
 
-    /// How much it has written to its append-only file, in bytes. The replication offset stands still while no replica
-    /// has ever been in step with it.
+    /// The size of the primary's append-only file in bytes. The replication offset does not advance while no replica
+    /// has ever been in sync.
     pub(crate) async fn written(&self) -> anyhow::Result<u64> {
         self.number(self.primary, "persistence", "aof_current_size:").await
     }
 
-    /// How many commands were refused because there was no memory for them, since it was started.
+    /// Number of commands that the primary refused for lack of memory, since it was started.
     pub(crate) async fn refused_for_memory(&self) -> anyhow::Result<u64> {
         self.number(self.primary, "errorstats", "errorstat_OOM:count=").await
     }
 
-    /// A number of `INFO`; 0 for what is not there.
+    /// A number of `INFO`; 0 if it is missing.
     async fn number(&self, which: usize, section: &str, name: &str) -> anyhow::Result<u64> {
         let info = self.order(which, &format!("INFO {section}")).await?;
         let line = info.lines().find_map(|line| line.trim().strip_prefix(name));
         Ok(line.map_or(0, |number| number.parse().unwrap_or(0)))
     }
 
-    /// Closes connections as an administrator does. How many.
+    /// Closes connections as an administrator does. Returns how many.
     pub(crate) async fn kill_connections(&self) -> anyhow::Result<u64> {
         let answer = self.operate("CLIENT KILL TYPE normal").await?;
         Ok(answer.trim_start_matches(':').parse().unwrap_or(0))
     }
 
-    /// The other one hears nothing any more.
+    /// Stops the replication to the other server.
     pub(crate) async fn leave_the_other_behind(&mut self) -> anyhow::Result<()> {
         self.apart = true;
         self.order(1 - self.primary, "REPLICAOF NO ONE").await.map(drop)
     }
 
-    /// The one that is used dies, and the other takes over as it is.
+    /// Kills the primary, and makes the other server the primary with the data that it has.
     pub(crate) async fn fail_over(&mut self) -> anyhow::Result<()> {
         self.servers[self.primary].crash();
         self.servers[self.primary].start_again();
@@ -110,7 +110,7 @@ impl RedisPair {
         self.follow().await
     }
 
-    /// The one that is not used follows the other.
+    /// Makes the other server replicate the primary.
     async fn follow(&mut self) -> anyhow::Result<()> {
         let leader = format!("REPLICAOF 127.0.0.1 {}", self.ports[self.primary]);
         self.order(1 - self.primary, &leader).await?;
@@ -118,7 +118,7 @@ impl RedisPair {
         Ok(())
     }
 
-    /// A command of an operator to the server in use.
+    /// Sends an operator's command to the server in use.
     pub(crate) async fn operate(&self, line: &str) -> anyhow::Result<String> {
         self.order(self.primary, line).await
     }

@@ -1,17 +1,17 @@
-//! What came of it.
+//! The report of a fault test.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::faults::Made;
 
-/// How many requests were answered how.
+/// The number of requests by answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Answers {
     pub acknowledged: usize,
     pub refused: usize,
     pub unknown: usize,
-    /// Those acknowledged whose outcome was unknown until they were repeated.
+    /// Acknowledged requests whose outcome was unknown until they were repeated.
     pub cleared_up: usize,
 }
 
@@ -26,20 +26,20 @@ impl fmt::Display for Answers {
 pub struct Report {
     pub seed: u64,
     pub faults: BTreeMap<&'static str, Made>,
-    /// Accepted runs, and those that they started.
+    /// Number of accepted runs; `children` are the runs that they started.
     pub runs: usize,
     pub children: usize,
     pub succeeded: usize,
     pub failed: usize,
     pub cancelled: usize,
-    /// Submissions and decisions: what was acknowledged, what was refused, what is unknown.
+    /// Answers to submissions; `decisions` has those to other requests, by kind.
     pub submissions: Answers,
     pub decisions: BTreeMap<String, Answers>,
     /// Acknowledged requests that were sent once more.
     pub asked_again: usize,
-    /// Requests that were not answered in the time in which a server says that an outcome is unknown.
+    /// Requests that were not answered in the time in which a server reports an unknown outcome.
     pub unanswered: usize,
-    /// Calls of the world outside, and how many of them a fault repeated.
+    /// Calls of the external service; `repeated` of them were caused by a fault.
     pub executions: usize,
     pub repeated: usize,
     pub violations: Vec<String>,

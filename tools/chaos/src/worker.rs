@@ -1,6 +1,7 @@
-//! A worker over HTTP that cannot be relied on: it speaks to whichever API answers, and forgets some of its tasks.
+//! An unreliable worker over HTTP: it talks to whichever API answers, and forgets some of its tasks.
 //!
-//! Its leases are longer than any test, so that a forgotten task comes back by the limit of its attempt, or not at all.
+//! Its leases are longer than any test, so that a forgotten task is retried after its attempt's time limit, or not at
+//! all.
 
 use std::time::Duration;
 
@@ -10,9 +11,9 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// Of all that it claims.
+/// The share of claimed tasks that are forgotten.
 const FORGOTTEN: f64 = 0.3;
-/// Between two claims while no API answers.
+/// The pause between two claims while no API answers.
 const AFTER_TROUBLE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Worker {
@@ -36,7 +37,8 @@ impl Worker {
         }
     }
 
-    /// Every word of it may go to another API. One that is not answered is not repeated: the limit sees to it.
+    /// Works on a task. Each request may go to another API. An unanswered one is not repeated: the attempt's time
+    /// limit covers it.
     async fn call(&mut self, task: &Value) {
         if self.random.random_bool(FORGOTTEN) {
             return;

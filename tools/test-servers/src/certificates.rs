@@ -1,11 +1,11 @@
-//! Certificates for a server on this machine, made for one test with `openssl`.
+//! Certificates for a server on this machine, created for one test with `openssl`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
 
-/// An authority of the test's own, and a certificate of it for `localhost` and 127.0.0.1.
+/// A private certificate authority, and its certificate for `localhost` and 127.0.0.1.
 #[derive(Debug)]
 pub struct Certificates {
     folder: TempDir,
@@ -27,7 +27,7 @@ impl Certificates {
         made
     }
 
-    /// Another of the same authority, for a client of that name: the certificate and its key.
+    /// Issues a client certificate for this name; returns the certificate and its key.
     pub fn client(&self, name: &str) -> (PathBuf, PathBuf) {
         self.issue(name);
         (self.file(name, "pem"), self.file(name, "key"))
@@ -47,12 +47,12 @@ impl Certificates {
         self.folder.path().join(format!("{name}.{kind}"))
     }
 
-    /// Of the authority.
+    /// The certificate of the authority.
     pub fn ca(&self) -> PathBuf {
         self.file("ca", "pem")
     }
 
-    /// For a server, or a client.
+    /// The certificate for `localhost`, for a server or a client.
     pub fn certificate(&self) -> PathBuf {
         self.file("localhost", "pem")
     }

@@ -1,4 +1,4 @@
-//! Real servers for tests: private, on free ports, in temporary folders, gone with the process that started them.
+//! Real servers for tests: private, on free ports, in temporary folders, ended with the process that started them.
 
 pub mod certificates;
 pub mod postgres;

@@ -1,4 +1,5 @@
-//! A Postgres of the test's own. It needs the Debian package `postgresql`, or `initdb` and `postgres` in the path.
+//! A private Postgres server for a test. It needs the Debian package `postgresql`, or `initdb` and `postgres` in the
+//! path.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,9 +20,9 @@ const SCRIPT: &str = include_str!("postgres.sh");
 /// Whether commits reach the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// As in production: for measuring.
+    /// As in production: for measurements.
     On,
-    /// Faster, and as safe as long as the machine itself does not stop.
+    /// Faster, and as safe as long as the machine itself does not crash.
     Off,
 }
 
@@ -33,7 +34,7 @@ pub struct Postgres {
     port: u16,
     sync: Sync,
     tls: bool,
-    /// None while it is stopped.
+    /// `None` while the server is stopped.
     keeper: Option<Child>,
 }
 
@@ -50,22 +51,22 @@ pub fn fresh_schema() -> String {
 }
 
 impl Postgres {
-    /// A server of its own, for a test that stops it or measures it.
+    /// Starts a separate server, for a test that stops it or measures it.
     pub fn start(sync: Sync) -> Self {
         Self::prepared(sync, None)
     }
 
-    /// One that takes TCP connections with TLS alone.
+    /// Starts a server that accepts TCP connections only with TLS.
     pub fn start_with_tls(certificates: &Certificates) -> Self {
         Self::prepared(Sync::Off, Some((certificates, "trust")))
     }
 
-    /// One that lets in by TCP who shows a certificate of the same authority that names the user.
+    /// Starts a server that accepts TCP connections only with a client certificate that names the user.
     pub fn start_asking_for_certificates(certificates: &Certificates) -> Self {
         Self::prepared(Sync::Off, Some((certificates, "trust clientcert=verify-full")))
     }
 
-    /// With TLS, also how it knows who comes.
+    /// Starts a server; `tls` has the certificates and the authentication method.
     fn prepared(sync: Sync, tls: Option<(&Certificates, &str)>) -> Self {
         let programs = programs();
         let folder = tempfile::Builder::new().prefix("switchyard-postgres-").tempdir().expect("a folder");
@@ -82,12 +83,12 @@ impl Postgres {
         server
     }
 
-    /// Where it listens, for any client.
+    /// The URL of the server over TCP.
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// The same server through its Unix socket.
+    /// The URL of the server over its Unix socket.
     pub fn socket_url(&self) -> String {
         format!("postgres://postgres@/postgres?host={}&port={}", self.folder.path().display(), self.port)
     }
@@ -96,8 +97,8 @@ impl Postgres {
         self.port
     }
 
-    /// Carries out statements in a database as its owner would with `psql`, each by itself. What was answered, unadorned;
-    /// a failure is `Err` with what the server says.
+    /// Executes statements in a database with `psql`, each by itself. Returns the unformatted output, or the server's
+    /// message as `Err`.
     pub fn psql(&self, database: &str, statements: &[&str]) -> Result<String, String> {
         let mut command = Command::new(self.programs.join("psql"));
         command.args(["-XqtA", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database]);
@@ -110,7 +111,7 @@ impl Postgres {
         if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
     }
 
-    /// Stops every process of it where it is, as a machine that hangs does, until [`Postgres::go_on`]. How many.
+    /// Pauses every process of the server, like a machine that hangs, until [`Postgres::go_on`]. Returns how many.
     pub fn pause(&self) -> usize {
         self.signal("-STOP")
     }
@@ -119,7 +120,8 @@ impl Postgres {
         self.signal("-CONT");
     }
 
-    /// To the server first, which then starts no further process.
+    /// Signals the main process first, so that it starts no further process. Returns the number of signalled
+    /// processes.
     fn signal(&self, signal: &str) -> usize {
         let pid_file = fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap_or_default();
         let Some(server) = pid_file.lines().next().map(str::trim).filter(|pid| !pid.is_empty()) else {
@@ -128,13 +130,13 @@ impl Postgres {
         let mut pids = vec![server.to_owned()];
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
             let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            // The name of the program stands in parentheses, and may contain anything else.
+            // The name of the program is in parentheses, and may contain any character.
             let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
             if parent == Some(server) {
                 pids.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
-        // One may have ended meanwhile.
+        // A process may have ended meanwhile.
         let heard = |pid: &&String| {
             let sent = Command::new("kill").args([signal, pid.as_str()]).stderr(Stdio::null()).status();
             sent.is_ok_and(|status| status.success())
@@ -142,17 +144,17 @@ impl Postgres {
         pids.iter().filter(heard).count()
     }
 
-    /// Ends it in order. Connections are closed, what was committed is kept.
+    /// Stops the server in order. Connections are closed, committed data is kept.
     pub fn stop(&mut self) {
         self.end("stop");
     }
 
-    /// Ends it at once, as a crash does.
+    /// Kills the server, as a crash does.
     pub fn crash(&mut self) {
         self.end("crash");
     }
 
-    /// Starts what was stopped, on the same port with the same data.
+    /// Starts a stopped server again, on the same port with the same data.
     pub fn start_again(&mut self) {
         assert!(self.keeper.is_none(), "the server runs");
         self.launch();
@@ -160,7 +162,7 @@ impl Postgres {
 
     fn end(&mut self, how: &str) {
         let Some(mut keeper) = self.keeper.take() else { return };
-        // A process that is paused does not hear that it is to end.
+        // A paused process does not react to the request to stop.
         self.go_on();
         let mut stdin = keeper.stdin.take().expect("stdin is a pipe");
         writeln!(stdin, "{how}").expect("the keeper listens");
@@ -168,7 +170,7 @@ impl Postgres {
     }
 
     fn launch(&mut self) {
-        // Another process may have taken the port since it was free.
+        // Another process may have taken the port meanwhile.
         for _ in 0..5 {
             match self.try_launch() {
                 Ok(keeper) => return self.keeper = Some(keeper),
@@ -192,7 +194,7 @@ impl Postgres {
         if self.tls {
             command.args(["-c", "ssl=on", "-c", "ssl_ca_file=root.crt"]);
         }
-        // A group of its own: Ctrl-C is for the tests, which then take the server with them.
+        // A separate process group: Ctrl-C goes to the tests, and the server ends with them.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut keeper = command.spawn().expect("sh is there");
         let log = keeper.stderr.take().expect("stderr is a pipe");
@@ -222,7 +224,8 @@ impl Drop for Postgres {
     }
 }
 
-/// Reads the log until the server takes connections, and keeps reading it, so that it never blocks on its log.
+/// Reads the log until the server accepts connections, and keeps reading it, so that the server never blocks on its
+/// log.
 fn wait_until_ready(log: ChildStderr) -> Result<(), String> {
     let mut log = BufReader::new(log);
     let mut seen = String::new();
@@ -238,7 +241,7 @@ fn wait_until_ready(log: ChildStderr) -> Result<(), String> {
     Ok(())
 }
 
-/// Where Postgres looks for them by itself. It wants its key to be its own.
+/// Copies the certificates to where Postgres looks for them. The server must own its key file.
 fn put_certificates(certificates: &Certificates, rule: &str, data: &Path) {
     let key = data.join("server.key");
     let files = [
@@ -271,7 +274,7 @@ fn init(programs: &Path, folder: &Path) {
     assert!(done.status.success(), "initdb failed:\n{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Where `initdb` and `postgres` are: the newest version that Debian has, or the path.
+/// The folder of `initdb` and `postgres`: Debian's newest version, or the path.
 fn programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions
@@ -290,7 +293,7 @@ fn version_of(bin: &Path) -> Option<u32> {
     bin.parent()?.file_name()?.to_str()?.parse().ok()
 }
 
-/// Postgres refuses to run as root.
+/// The command prefix that runs a program as the user postgres, because Postgres refuses to run as root.
 fn as_postgres() -> &'static [&'static str] {
     match postgres_user() {
         Some(_) => &["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"],
@@ -298,7 +301,7 @@ fn as_postgres() -> &'static [&'static str] {
     }
 }
 
-/// The user and group to run as, if we are root.
+/// The user and group to run as, if this process is root.
 fn postgres_user() -> Option<(u32, u32)> {
     let id = |args: &[&str]| -> Option<u32> {
         let done = Command::new("id").args(args).output().ok()?;

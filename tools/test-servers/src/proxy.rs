@@ -1,11 +1,11 @@
-//! A TCP proxy before a server, for answers that are lost on their way.
+//! A TCP proxy in front of a server, which can lose answers.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Connections are let through until an answer is to be lost. It ends with the process.
+/// Forwards connections until an answer is to be lost. The proxy ends with the process.
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
@@ -14,9 +14,9 @@ pub struct Proxy {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// What to wait for, if an answer is to be lost.
+    /// The answer to lose, if any.
     lost: Option<Lost>,
-    /// How many connections are refused from now on.
+    /// Number of connections still to be refused.
     refusals: u32,
     /// Both ends of every connection.
     open: Vec<TcpStream>,
@@ -47,9 +47,9 @@ impl Proxy {
         self.port
     }
 
-    /// Waits until a client has sent `request`, passes that on, and when the server has answered `answer` cuts every
-    /// connection instead of passing it on. So many connections are refused then; no others before [`Proxy::reopen`]
-    /// if it is `u32::MAX`.
+    /// Waits until a client has sent `request`, forwards it, and when the server has sent `answer` cuts every
+    /// connection instead of forwarding it. Then it refuses `refusals` connections; if that is `u32::MAX`, all of
+    /// them until [`Proxy::reopen`].
     pub fn lose_answer(&self, request: &'static [u8], answer: &'static [u8], refusals: u32) {
         lock(&self.shared).lost = Some(Lost { request, answer, refusals });
     }

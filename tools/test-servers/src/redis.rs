@@ -1,5 +1,5 @@
-//! A Redis of the test's own. It needs `redis-server` in the path: the Debian package `redis-server`. Another server that
-//! speaks the same language is taken if [`PROGRAM`] names it.
+//! A private Redis server for a test. It needs `redis-server` in the path: the Debian package `redis-server`. If the
+//! environment variable [`PROGRAM`] names a compatible server, that one is started instead.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,19 +16,19 @@ const SCRIPT: &str = include_str!("redis.sh");
 /// The environment variable that names the program to start instead of `redis-server`.
 const PROGRAM: &str = "SWITCHYARD_TEST_REDIS";
 
-/// An append-only file, synced every second.
+/// Options for an append-only file, synced every second.
 const KEEPING: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
 
-/// What the log says then. Newer ones begin the sentence with it.
+/// The log message of a server that is ready. Newer versions begin the sentence with it.
 const READY: &str = "eady to accept connections";
 
 /// A server on a Unix socket, stopped and removed when this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Redis {
     folder: TempDir,
-    /// Of its command line, besides those that every one of them has.
+    /// Additional command line options.
     options: Vec<String>,
-    /// None while it is stopped.
+    /// `None` while the server is stopped.
     keeper: Option<Child>,
 }
 
@@ -38,20 +38,20 @@ pub fn shared() -> &'static Redis {
     SHARED.get_or_init(Redis::start)
 }
 
-/// What the keys of one test begin with.
+/// A key prefix that no other test of this process uses.
 pub fn fresh_prefix() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("test{}:", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Redis {
-    /// A server of its own, for a test that stops it, flushes it or measures it. With an append-only file, as in
-    /// production; synced every second.
+    /// Starts a separate server, for a test that stops it, flushes it or measures it. It has an append-only file, as
+    /// in production, synced every second.
     pub fn start() -> Self {
         Self::with_options(|_| Vec::new())
     }
 
-    /// The same with words of its command line, which are told its folder.
+    /// Like `start`, with additional command line options; the closure gets the server's folder.
     pub fn with_options(options: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let program = program();
         let installed = Command::new(&program).arg("--version").output();
@@ -64,7 +64,7 @@ impl Redis {
         server
     }
 
-    /// Where it listens, for any client.
+    /// The URL of the server.
     pub fn url(&self) -> String {
         format!("redis+unix://{}", self.socket().display())
     }
@@ -73,17 +73,17 @@ impl Redis {
         self.folder.path().join("redis.sock")
     }
 
-    /// Where its data is.
+    /// The data folder of the server.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Ends it in order: what it has is written.
+    /// Stops the server in order: it writes its data first.
     pub fn stop(&mut self) {
         self.end("stop");
     }
 
-    /// Ends it at once, as a crash does.
+    /// Kills the server, as a crash does.
     pub fn crash(&mut self) {
         self.end("crash");
     }
@@ -94,17 +94,17 @@ impl Redis {
         }
     }
 
-    /// Starts what was stopped, at the same place with the data that lies there.
+    /// Starts a stopped server again, on the same socket with the data in its folder.
     pub fn start_again(&mut self) {
         self.launch(&KEEPING, READY);
     }
 
-    /// Starts what was stopped, with more words of its own, and does not wait until it has read its data.
+    /// Starts a stopped server with more options, and does not wait until it has loaded its data.
     pub fn start_unready(&mut self, options: &[&str]) {
         self.launch(&[&KEEPING[..], options].concat(), "Server initialized");
     }
 
-    /// Starts what was stopped with the data of the last `SAVE`, as a stale replica would have it.
+    /// Starts a stopped server with the data of the last `SAVE`, which a stale replica would have.
     pub fn start_from_dump(&mut self) {
         self.launch(&["--appendonly", "no"], READY);
     }
@@ -119,11 +119,11 @@ impl Redis {
     }
 }
 
-/// Starts the server with these words of its command line, and waits until its log says that.
+/// Starts the server with these command line options, and waits until its log contains `said_first`.
 pub(crate) fn launch(folder: &Path, words: &[&str], said_first: &str) -> Child {
     let mut command = Command::new("sh");
     command.arg("-c").arg(SCRIPT).arg("redis.sh").arg(folder).arg(program()).args(words);
-    // A group of its own: Ctrl-C is for the tests, which then take the server with them.
+    // A separate process group: Ctrl-C goes to the tests, and the server ends with them.
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut keeper = command.spawn().expect("sh is there");
     let log = keeper.stdout.take().expect("stdout is a pipe");
@@ -134,7 +134,7 @@ pub(crate) fn launch(folder: &Path, words: &[&str], said_first: &str) -> Child {
     keeper
 }
 
-/// Ends a server that was launched; `how` is a word of `redis.sh`.
+/// Ends a server that was launched; `how` is a command of `redis.sh`.
 pub(crate) fn end(mut keeper: Child, how: &str) {
     let mut stdin = keeper.stdin.take().expect("stdin is a pipe");
     writeln!(stdin, "{how}").expect("the keeper listens");
@@ -152,7 +152,7 @@ fn program() -> OsString {
     std::env::var_os(PROGRAM).unwrap_or_else(|| "redis-server".into())
 }
 
-/// Reads the log until the server says so, and keeps reading it, so that it never blocks on its log.
+/// Reads the log until the server writes `said`, and keeps reading it, so that the server never blocks on its log.
 fn wait_until(log: ChildStdout, said: &str) -> Result<(), String> {
     let mut log = BufReader::new(log);
     let mut seen = String::new();

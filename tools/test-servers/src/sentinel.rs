@@ -1,4 +1,4 @@
-//! A Redis Sentinel of the test's own, which watches one master.
+//! A private Redis Sentinel for a test, which watches one master.
 
 use std::process::Child;
 
@@ -15,12 +15,12 @@ pub const SERVICE: &str = "main";
 pub struct Sentinel {
     port: u16,
     keeper: Option<Child>,
-    /// The sentinel rewrites its configuration in it.
+    /// The sentinel rewrites its configuration in this folder.
     _folder: TempDir,
 }
 
 impl Sentinel {
-    /// Watches the Redis on this port of 127.0.0.1. Its own word is enough for a failover.
+    /// Watches the Redis on this port of 127.0.0.1, with a quorum of one.
     pub fn watch(master_port: u16) -> Self {
         let folder = tempfile::Builder::new().prefix("switchyard-sentinel-").tempdir().expect("a folder");
         let (port, config) = (free_port(), folder.path().join("sentinel.conf"));
@@ -36,7 +36,7 @@ impl Sentinel {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// The address of the master that it knows. A sentinel that is not there comes first.
+    /// The sentinel URL of the master. Its first sentinel does not exist.
     pub fn master_url(&self) -> String {
         format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{}/{SERVICE}", self.port)
     }

@@ -1,4 +1,4 @@
-//! The servers are there when they are asked for, and gone when their process is.
+//! The servers start on demand, and end with their process.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ fn a_killed_test_process_leaves_nothing_behind() {
     assert!(answers(port));
     process.kill().unwrap();
     process.wait().unwrap();
-    // The server holds the other end of nothing of ours, so its going can only be looked for.
+    // The server holds no pipe of this process, so the test polls until it has ended.
     while answers(port) {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask chaos`: the fault test, for any length. A program of its own, so that this one stays quick to build.
+//! `cargo xtask chaos`: the fault test, for any length. It is a separate program, so that xtask stays quick to build.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! Programs from PyPI that some tests are run with, each in an environment of its own under `target/`.
+//! Programs from PyPI that some tests need, each in its own virtual environment under `target/`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use crate::steps::{ALL, WORKSPACE};
 
 pub(crate) struct Tool {
     name: &'static str,
-    /// A newer one may find more: raise it by hand, and look at what it finds.
+    /// A newer version may find more: raise it by hand, and review its findings.
     version: &'static str,
-    /// Behind the name, what is to be installed with it.
+    /// Extras to install, appended to the name.
     extras: &'static str,
     program: &'static str,
-    /// Where the tests look for it.
+    /// The environment variable that gives the tests its path.
     variable: &'static str,
     /// The arguments of `cargo` that run those tests.
     pub(crate) tests: &'static [&'static str],
 }
 
-/// Makes requests up from the OpenAPI document.
+/// Generates requests from the OpenAPI document.
 pub(crate) const SCHEMATHESIS: Tool = Tool {
     name: "schemathesis",
     version: "4.32.5",
@@ -31,7 +31,7 @@ pub(crate) const SCHEMATHESIS: Tool = Tool {
     tests: &["test", WORKSPACE, ALL, "--test", "api", "schemathesis", "--", "--ignored"],
 };
 
-/// Speaks the language of S3.
+/// A server with an S3 API.
 pub(crate) const MOTO: Tool = Tool {
     name: "moto",
     version: "5.2.5",
@@ -42,14 +42,14 @@ pub(crate) const MOTO: Tool = Tool {
 };
 
 impl Tool {
-    /// Answers where the tests are to look for it.
+    /// Installs the program; returns the environment variable of the tests and the path.
     pub(crate) fn install(&self) -> anyhow::Result<(&'static str, PathBuf)> {
         let Self { name, version, extras, program, variable, .. } = self;
         let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
         let folder = target.join(format!("{name}-{version}"));
         let program = folder.join("bin").join(program);
         if !program.exists() {
-            // An installation that was interrupted is begun anew.
+            // An interrupted installation is started over.
             let _ = std::fs::remove_dir_all(&folder);
             self.run("python3".as_ref(), &["-m".as_ref(), "venv".as_ref(), folder.as_os_str()])?;
             let wanted = format!("{name}{extras}=={version}");

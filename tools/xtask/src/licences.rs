@@ -1,4 +1,4 @@
-//! Everything that is linked in may be used: the same rule as `deny.toml`, without a tool to install.
+//! Checks the licences of all dependencies: the same rule as `deny.toml`, without a tool to install.
 
 use std::process::Command;
 
@@ -43,7 +43,7 @@ fn refusal(package: &Value) -> Option<String> {
     (!is_allowed(licence)).then(|| format!("  {} {}: {licence}", package["name"], package["version"]))
 }
 
-/// One alternative of an SPDX expression, all of whose parts are allowed, is enough.
+/// Whether one alternative of an SPDX expression has only allowed parts.
 fn is_allowed(expression: &str) -> bool {
     let flat = expression.replace(['(', ')'], "").replace('/', " OR ");
     flat.split(" OR ").any(|choice| choice.split(" AND ").all(|part| ALLOWED.contains(&part.trim())))

@@ -1,4 +1,4 @@
-//! The tests of the Python package: in an environment of their own under `target/`, on real servers.
+//! The tests of the Python package: in their own virtual environment under `target/`, with real servers.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,34 +16,34 @@ pub(crate) fn test() -> anyhow::Result<()> {
     environment.run(&["pytest"])
 }
 
-/// Its tests again, chosen with words of pytest, and with more in their environment.
+/// Runs the package's tests again, with additional pytest arguments and environment variables.
 pub(crate) fn once_more(chosen: &[&str], variables: &[(&str, &OsStr)]) -> anyhow::Result<()> {
     let words = [&["pytest"], chosen].concat();
     run(Environment::built()?.command(&words).envs(variables.iter().copied()))
 }
 
 struct Environment {
-    /// Of the package.
+    /// The folder of the package.
     package: PathBuf,
     folder: PathBuf,
 }
 
 impl Environment {
-    /// With the package in it, as it is now.
+    /// An environment with the current state of the package installed.
     fn built() -> anyhow::Result<Self> {
         let root = &Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
         let environment = Self { package: root.join("python"), folder: root.join("target/python") };
         environment.prepare()?;
-        // The profile of the other tests: what they built is not built again.
+        // The profile of the other tests, so that their build is reused.
         let mut maturin = environment.command(&["maturin", "develop", "--quiet", "--profile", "dev"]);
         lint(&mut maturin);
         run(&mut maturin)?;
-        // Some tests are about the program itself, as the tests of the workspace have it.
+        // Some tests run the `switchyard` program, built as for the tests of the workspace.
         cargo("the program", &["test", WORKSPACE, ALL, "--no-run"])?;
         Ok(environment)
     }
 
-    /// Made again when the requirements have changed.
+    /// Creates the environment, again if the requirements have changed.
     fn prepare(&self) -> anyhow::Result<()> {
         let requirements = self.package.join("tests/requirements.txt");
         let wanted = fs::read_to_string(&requirements)
@@ -66,7 +66,7 @@ impl Environment {
         run(&mut self.command(words))
     }
 
-    /// A program of the environment, in the folder of the package.
+    /// A command in the environment, run in the folder of the package.
     fn command(&self, words: &[&str]) -> Command {
         let bin = self.folder.join("bin");
         let mut path = OsString::from(&bin);

@@ -1,4 +1,4 @@
-//! What `cargo xtask test` does, one step after the other.
+//! The steps of `cargo xtask test`.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -10,7 +10,8 @@ use anyhow::{Context, bail};
 use crate::from_pypi::{MOTO, SCHEMATHESIS};
 use crate::{licences, python, tidy, tools, valkey};
 
-/// Every step builds the same: for one package, or with other features, cargo would build dependencies again.
+/// Every step builds with the same options: for one package, or with other features, cargo would rebuild
+/// dependencies.
 pub(crate) const WORKSPACE: &str = "--workspace";
 pub(crate) const ALL: &str = "--all-features";
 
@@ -38,7 +39,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All steps share one target folder, so that nothing is built twice for the same purpose.
+/// Runs a cargo command. All steps share one target folder, so that nothing is built twice for the same purpose.
 pub(crate) fn cargo(step: &str, args: &[&str]) -> anyhow::Result<()> {
     cargo_with(step, args, &[])
 }
@@ -58,11 +59,11 @@ pub(crate) fn cargo_with(step: &str, args: &[&str], environment: &[(&str, &OsStr
     Ok(())
 }
 
-/// Lets clippy compile the workspace instead of rustc, so that dependencies are built once and not also checked. Every
-/// command that builds has to do this, or the workspace is built again without it.
+/// Has clippy compile the workspace instead of rustc, so that dependencies are built once and not also checked. Every
+/// command that builds has to use this, or cargo builds the workspace again without it.
 pub(crate) fn lint(command: &mut Command) {
     command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
-    // As `cargo clippy` passes `--deny warnings` on.
+    // The encoding in which `cargo clippy` passes on `--deny warnings`.
     command.env("CLIPPY_ARGS", "--deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
 }
 

@@ -1,4 +1,5 @@
-//! What the tests need besides a Rust toolchain. Missing tools are installed with the system's package client.
+//! The programs that the tests need besides a Rust toolchain. Missing ones are installed with the system's package
+//! client.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// The program to look for, and the package that has it.
+/// The program to look for, and the package that contains it.
 const NEEDED: [(&str, &str); 4] = [
     ("python3", "python3-venv"),
     ("redis-server", "redis-server"),
@@ -30,7 +31,7 @@ pub(crate) fn install() -> anyhow::Result<()> {
 fn is_there(program: &str) -> bool {
     answers(program.as_ref())
         || fs::read_dir("/usr/lib/postgresql").is_ok_and(|versions| {
-            // Debian keeps the programs of each version of Postgres in a folder of their own, not in the path.
+            // Debian keeps the programs of each Postgres version in a separate folder, outside the path.
             versions.flatten().any(|version| version.path().join("bin").join(program).exists())
         })
 }

@@ -1,4 +1,4 @@
-//! What is asked of Redis, asked of Valkey once more: the same tests, with another server.
+//! Runs the tests that need a Redis with Valkey instead.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,21 +10,21 @@ use anyhow::{Context, bail};
 use crate::steps::{ALL, WORKSPACE};
 use crate::{python, steps, tools};
 
-/// Which server the tests start: `tools/test-servers/src/redis.rs` and `python/tests/servers.py` read it.
+/// Selects the server that the tests start: `tools/test-servers/src/redis.rs` and `python/tests/servers.py` read it.
 const VARIABLE: &str = "SWITCHYARD_TEST_REDIS";
 
 const PROGRAM: &str = "valkey-server";
 
-/// Debian splits it: the first is the name, the second the program.
+/// Debian splits it: the first package has the name, the second the program.
 const PACKAGES: [&str; 2] = ["valkey-server", "valkey-tools"];
 
-/// The tests of this folder, each by its file name.
+/// The folder of the Redis tests; each is selected by its file name.
 const REDIS_TESTS: &str = "crates/store-redis/tests";
 
 /// Tests of other crates that need a Redis: the format of stored checkpoints, and whole processes.
 const OTHER_TESTS: [&str; 2] = ["golden", "shared"];
 
-/// Of the Python package everything, a cluster included, but what mostly waits for a silence.
+/// All tests of the Python package, including the cluster, except those that mostly wait.
 const PYTHON_TESTS: [&str; 6] = [
     "--deselect",
     "tests/test_plain_workers.py::test_a_reader_that_dies",
@@ -69,15 +69,15 @@ fn root() -> anyhow::Result<PathBuf> {
     Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?)
 }
 
-/// The name of this release of Debian.
+/// The codename of this release of Debian.
 fn debian() -> Option<String> {
     let release = fs::read_to_string("/etc/os-release").ok()?;
     let said = |name: &str| release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     (said("ID")? == "debian").then(|| said("VERSION_CODENAME").map(str::to_owned))?
 }
 
-/// Fetched with lists of its own and unpacked under `target/`: neither the machine's package sources nor its services
-/// change. The libraries that it needs came with `redis-server`.
+/// Downloads the packages with separate package lists and unpacks them under `target/`: neither the machine's package
+/// sources nor its services change. The required libraries were installed with `redis-server`.
 fn from_debian(codename: &str) -> anyhow::Result<PathBuf> {
     let root = root()?;
     let folder = root.join("target/valkey");
@@ -106,7 +106,7 @@ fn from_debian(codename: &str) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// Where this machine has its packages from, as its own sources say it.
+/// The package mirror of this machine, from its own package sources.
 fn mirror(codename: &str) -> anyhow::Result<String> {
     let output = Command::new("apt-get").args(["--print-uris", "update"]).output();
     let output = output.context("there is no apt-get")?;
@@ -119,7 +119,7 @@ fn mirror(codename: &str) -> anyhow::Result<String> {
     Ok(mirror.to_owned())
 }
 
-/// Releases before 13 have it among their backports only.
+/// Downloads the packages. Releases before 13 have them only in their backports.
 fn fetch(mirror: &str, codename: &str, folder: &Path) -> anyhow::Result<()> {
     let suites = [format!("{codename}-backports"), codename.to_owned()];
     for suite in &suites {
@@ -141,7 +141,7 @@ fn apt_get(folder: &Path, sources: &Path) -> Command {
         set("Dir::Etc::sourceparts", Path::new("/dev/null")),
         set("Dir::State::lists", &folder.join("lists")),
         set("Dir::Cache", folder),
-        // The user that packages are otherwise fetched as may not write here.
+        // The default download user may not write here.
         "APT::Sandbox::User=root".to_owned(),
         "APT::Update::Error-Mode=any".to_owned(),
     ];

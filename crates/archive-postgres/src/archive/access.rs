@@ -30,7 +30,7 @@ impl Access for PostgresArchive {
     }
 }
 
-/// One that has this id already stays as it is.
+/// Adds a key. An existing key with this id is not changed.
 pub(super) async fn put(transaction: &Transaction<'_>, record: &ApiKeyRecord) -> Result<(), Error> {
     let sql = "INSERT INTO api_keys (id, name, digest, created_at, revoked_at) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (id) DO NOTHING";
@@ -40,7 +40,7 @@ pub(super) async fn put(transaction: &Transaction<'_>, record: &ApiKeyRecord) ->
     transaction.execute(sql, &params).await.map(drop)
 }
 
-/// Whether it was not revoked before.
+/// Revokes a key. Returns whether it was valid before.
 pub(super) async fn revoke(transaction: &Transaction<'_>, id: &str, at: Timestamp) -> Result<bool, Error> {
     let sql = "UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
     Ok(transaction.execute(sql, &[&text::stored(id), &at.as_millis()]).await? > 0)

@@ -1,4 +1,4 @@
-//! Approvals as the events of their runs leave them.
+//! Approvals, projected from the events of their runs.
 
 use async_trait::async_trait;
 use switchyard_core::ApprovalId;

@@ -1,4 +1,4 @@
-//! Changes to rows that follow from many events, merged into one statement for each table and kind of change. Pure.
+//! Row changes that follow from many events, merged into one statement for each table and kind of change. Pure.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,29 +8,29 @@ use switchyard_core::{ApprovalId, Hash, RunId, Timestamp};
 use switchyard_store::projection::RowChange;
 use switchyard_store::{ApprovalStatus, DeadLetter};
 
-/// What the events of a group do to rows, apart from the newest seqs and statuses of runs.
+/// The row changes of a group's events, apart from the newest seqs and statuses of runs.
 #[derive(Debug, Default)]
 pub(super) struct Batch<'e> {
     pub(super) runs: HashMap<RunId, RunChanges<'e>>,
     pub(super) operations: Vec<NewOperation<'e>>,
     pub(super) approvals: ApprovalBatch<'e>,
     pub(super) dead_letters: DeadLetterBatch<'e>,
-    /// Payloads in the CAS, and the runs that hold on to them.
+    /// Payloads in the CAS, and the runs that refer to them.
     pub(super) payloads: HashSet<(Hash, RunId)>,
 }
 
-/// What changes in the row of a run. A run that is not here has only a new seq.
+/// The changes to the row of a run. A run that is not here has only a new seq.
 #[derive(Debug, Default)]
 pub(super) struct RunChanges<'e> {
-    /// What it was accepted with and when, if its row is new.
+    /// The acceptance and its time, if the row is new.
     pub(super) accepted: Option<(&'e Accepted, Timestamp)>,
-    /// When and why it ended, if the events say anything about that.
+    /// When and why the run ended, if the events say anything about that.
     pub(super) end: Option<End<'e>>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct End<'e> {
-    /// None for a run that starts over.
+    /// `None` for a run that starts over.
     pub(super) at: Option<Timestamp>,
     pub(super) error: Option<&'e RunError>,
 }
@@ -75,7 +75,7 @@ impl<'e> Batch<'e> {
     }
 }
 
-/// An approval that is requested in these events, as it stands at the end of them.
+/// An approval that these events request, in its state after all of them.
 #[derive(Debug)]
 pub(super) struct Requested<'e> {
     pub(super) run: RunId,
@@ -108,7 +108,7 @@ impl Closed<'_> {
     }
 }
 
-/// Changes to approvals. To be written in this order: decisions on stored approvals, what is closed of stored approvals
+/// Changes to approvals, to be written in this order: decisions on stored approvals, closings of stored approvals
 /// that are still pending (the first that fits), and then the approvals of these events. An approval that was decided
 /// stays decided, so the order of the first two does not matter.
 #[derive(Debug, Default)]
@@ -145,7 +145,7 @@ impl<'e> ApprovalBatch<'e> {
     }
 }
 
-/// Changes to dead letters. Stored ones that are revived go first.
+/// Changes to dead letters. Stored ones of revived nodes are removed first.
 #[derive(Debug, Default)]
 pub(super) struct DeadLetterBatch<'e> {
     /// Runs and nodes that start over.

@@ -1,4 +1,4 @@
-//! Bulk jobs, and what they came to, run by run.
+//! Bulk jobs, and their result for each run.
 
 use async_trait::async_trait;
 use switchyard_core::{RunId, Timestamp};
@@ -16,7 +16,7 @@ use crate::text;
 
 const COLUMNS: &str = "id, action, filter, started_by, created_at, status, ended_at, cursor";
 
-/// One statement: results and cursor are written together.
+/// One statement, so that results and cursor are written together.
 const RECORD: &str = "WITH results AS (
         INSERT INTO bulk_results (job, run, outcome, detail)
         SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[]) ON CONFLICT DO NOTHING)
@@ -77,7 +77,7 @@ impl BulkJobs for PostgresArchive {
     }
 }
 
-/// Adds a job. One that has this id already stays as it is.
+/// Adds a job. An existing job with this id is not changed.
 pub(super) async fn put(transaction: &Transaction<'_>, job: &BulkJob) -> Result<(), Error> {
     let sql = "INSERT INTO bulk_jobs (id, action, filter, started_by, created_at, status)
         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
@@ -87,7 +87,7 @@ pub(super) async fn put(transaction: &Transaction<'_>, job: &BulkJob) -> Result<
     transaction.execute(sql, &params).await.map(drop)
 }
 
-/// Whether it had work left.
+/// Stops a job. Returns whether it was running.
 pub(super) async fn stop(transaction: &Transaction<'_>, id: &str, at: Timestamp) -> Result<bool, Error> {
     let sql = "UPDATE bulk_jobs SET status = 'stopped', ended_at = $2 WHERE id = $1 AND status = 'running'";
     Ok(transaction.execute(sql, &[&text::stored(id), &at.as_millis()]).await? > 0)

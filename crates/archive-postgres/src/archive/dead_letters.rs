@@ -1,4 +1,4 @@
-//! Dead letters: those of nodes follow from events, the others are written by themselves.
+//! Dead letters. Those of nodes are projected from events, the others are written directly.
 
 use async_trait::async_trait;
 use switchyard_store::{DeadKind, DeadLetter, DeadLetterGroup, DeadLetters, Purge, StoreError};
@@ -10,7 +10,7 @@ use crate::pool::Param;
 use crate::text;
 
 const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, excerpt, at";
-/// A list leaves signals and excerpts out, which may be large.
+/// Columns of a list. Signals and excerpts are left out, because they may be large.
 const LISTED: &str = "id, kind, run, node, seq, reason, NULL::text AS signal, NULL::text AS excerpt, at";
 
 const GROUPS: &str = "SELECT kind, node, reason, count(*) AS letters, min(at) AS first_at, max(at) AS last_at, max(id) AS example

@@ -11,7 +11,7 @@ use super::PostgresArchive;
 #[async_trait]
 impl Definitions for PostgresArchive {
     async fn put_definition(&self, hash: Hash, canonical: Arc<str>) -> Result<(), StoreError> {
-        // The same workflow is submitted again and again: looking costs less than a commit.
+        // The same workflow is submitted again and again: a lookup costs less than a commit.
         let look = "SELECT 1 FROM definitions WHERE hash = $1";
         if self.pool.row(look, &[&hash.to_string()]).await?.is_some() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Deletes runs now, and keeps who did it.
+//! Deletes runs immediately, and records who deleted them.
 
 use async_trait::async_trait;
 use switchyard_core::RunId;
@@ -27,12 +27,12 @@ impl Tombstones for PostgresArchive {
     }
 }
 
-/// The run and the runs below it, locked: an event that is appended meanwhile waits, and is refused then.
+/// Locks the run and its descendants: a concurrent append waits for the lock, and is then refused.
 const LOCK: &str = "WITH RECURSIVE doomed (id) AS (
         SELECT $1::text COLLATE \"C\" UNION SELECT runs.id FROM runs JOIN doomed ON runs.parent = doomed.id)
     SELECT id, workflow, status, parent, ended_at FROM runs WHERE id IN (SELECT id FROM doomed) ORDER BY id FOR UPDATE";
 
-/// All of it or nothing.
+/// Deletes a run and its descendants in the caller's transaction.
 pub(super) async fn delete(
     transaction: &Transaction<'_>,
     request: &DeleteRequest,

@@ -1,4 +1,4 @@
-//! Calls that are written together: which of them fit what is stored, and what they change. Pure.
+//! Calls that are written together: which of them fit the stored data, and what they change. Pure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use switchyard_store::projection::{Place, RunRow, place, project};
 
 use super::batch::Batch;
 
-/// An event with its body as it is stored.
+/// An event with its serialized body.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) event: Event,
@@ -18,28 +18,28 @@ pub(super) struct Written {
     pub(super) checksum: u32,
 }
 
-/// What the database says about what the calls concern, under locks.
+/// The stored rows that the calls concern, read under locks.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     pub(super) runs: HashMap<RunId, RunRow>,
     /// The runs that have these idempotency keys.
     pub(super) keys: HashMap<Arc<str>, RunId>,
-    /// Events that were handed over and are there already.
+    /// Events of the calls that are already stored.
     pub(super) events: HashMap<(RunId, u64), Event>,
 }
 
-/// A run that the calls add to.
+/// A run that gets new events.
 #[derive(Debug)]
 pub(super) struct Grown<'a> {
-    /// How far it is stored; 0 if it is not.
+    /// The last stored seq; 0 if the run is not stored.
     stored_seq: u64,
-    /// Its row with the new events.
+    /// The row of the run after the new events.
     pub(super) row: RunRow,
     /// The events that are new, without gaps.
     pub(super) new: Vec<&'a Written>,
 }
 
-/// The changes of every call that fits.
+/// The changes of every call that fits the stored data.
 #[derive(Debug)]
 pub(super) struct Group<'a> {
     stored: &'a Stored,
@@ -48,7 +48,7 @@ pub(super) struct Group<'a> {
     pub(super) batch: Batch<'a>,
 }
 
-/// The newest seqs within a call that is being looked at.
+/// The newest seq of each run within the call that is being checked.
 type Seqs = HashMap<RunId, u64>;
 
 impl<'a> Group<'a> {
@@ -56,7 +56,7 @@ impl<'a> Group<'a> {
         Self { stored, keys: HashMap::new(), runs: HashMap::new(), batch: Batch::default() }
     }
 
-    /// Takes a call whole, or refuses it and is as before.
+    /// Adds a whole call, or refuses it and changes nothing.
     pub(super) fn take(&mut self, call: &'a [Written]) -> Result<(), StoreError> {
         let mut seqs = Seqs::new();
         for (n, written) in call.iter().enumerate() {
@@ -87,7 +87,7 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// An event that is there already says the same, or the history that it belongs to is another one.
+    /// Compares an event with the stored one of the same seq. If they differ, the histories differ.
     fn compare(&self, event: &Event, before: &[Written]) -> Result<(), StoreError> {
         let there = match self.runs.get(&event.run) {
             Some(grown) if event.seq > grown.stored_seq => {
@@ -106,7 +106,7 @@ impl<'a> Group<'a> {
         Err(StoreError::Diverged { run: event.run, seq: event.seq })
     }
 
-    /// The hot store lets a key in only once, so a second run with it is a bug that should name itself.
+    /// Refuses a duplicate idempotency key. The hot store accepts a key only once, so this is a bug.
     fn check_key(&self, run: RunId, accepted: &Accepted, before: &[Written]) -> Result<(), StoreError> {
         let Some(idempotency) = &accepted.idempotency else { return Ok(()) };
         let key = &idempotency.key;
@@ -122,7 +122,7 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// An event that was checked. One that is there already changes nothing.
+    /// Adds an event that was checked. An event that is already stored changes nothing.
     fn add(&mut self, written: &'a Written) {
         let event = &written.event;
         if event.seq <= self.last_seq(event.run) {

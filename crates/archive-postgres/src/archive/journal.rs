@@ -1,4 +1,4 @@
-//! Events, and which archive they are in.
+//! Events, and the identity of the archive.
 
 use async_trait::async_trait;
 use switchyard_core::RunId;

@@ -1,11 +1,11 @@
 //! The archive in Postgres: one task appends, a pool of connections does everything else.
 //!
 //! - `journal`, `run_index`, `approvals`, `dead_letters`, `definitions`, `operations`, `registry`, `schedules`,
-//!   `access`, `result_cache`, `retention`, `payload_holders`: a capability each, with its SQL
+//!   `access`, `result_cache`, `retention`, `payload_holders`: one capability each, with its SQL
 //! - `writer`: the task; all waiting appends are one transaction and one commit
 //! - `session`: its connection and statements
-//! - `group`: which calls fit what is stored, and what they change
-//! - `batch`: the changes to rows that follow from the events of a group, merged
+//! - `group`: which calls fit the stored data, and what they change
+//! - `batch`: the row changes that follow from the events of a group, merged
 
 mod access;
 mod approvals;
@@ -37,22 +37,22 @@ use crate::pool::{ANSWER_MAX, Pool};
 use crate::{Target, migrations};
 use writer::Writer;
 
-/// A handle on the archive. What was handed over before the last clone is dropped is still written, as long as the
-/// runtime that opened it goes on.
+/// A handle on the archive. Appends submitted before the last clone is dropped are still written, as long as the
+/// runtime that opened the archive keeps running.
 #[derive(Debug, Clone)]
 pub struct PostgresArchive {
     pool: Pool,
     writer: Writer,
 }
 
-/// How to use an archive, for those who need to deviate.
+/// Options for using an archive.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Connections for everything but appends, which have one of their own.
+    /// Number of connections for everything but appends, which have one of their own.
     pub connections: usize,
-    /// How long an append looks for a lost server before it fails.
+    /// How long an append tries to reconnect to a lost server before it fails.
     pub retry_for: Duration,
-    /// How long a statement other than an append may take. Statements that go through whole tables have longer.
+    /// How long a statement other than an append may take. Statements that scan whole tables have a longer limit.
     pub answer_max: Duration,
 }
 
@@ -63,12 +63,12 @@ impl Default for Options {
 }
 
 impl PostgresArchive {
-    /// Opens what [`migrate`](crate::migrate) has made.
+    /// Opens an archive that [`migrate`](crate::migrate) has created.
     pub async fn open(target: Target) -> Result<Self, StoreError> {
         Self::open_custom(target, Options::default()).await
     }
 
-    /// The same with options.
+    /// Like [`open`](Self::open), with options.
     pub async fn open_custom(target: Target, options: Options) -> Result<Self, StoreError> {
         migrations::check_current(&target).await?;
         let pool = Pool::new(target.clone(), options.connections, options.answer_max)?;

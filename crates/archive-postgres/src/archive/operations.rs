@@ -1,4 +1,4 @@
-//! Changes that belong to no run, and the operations that they were made by: in one transaction.
+//! Changes that belong to no run. Each is written in one transaction with the operation that made it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,7 +46,7 @@ impl Operations for PostgresArchive {
     }
 }
 
-/// Why a mutation was not made.
+/// Why a mutation failed.
 pub(super) enum Failure {
     Postgres(Error),
     Store(StoreError),
@@ -64,7 +64,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// An operation that was carried out before changes nothing and answers the same.
+/// Applies a change. An operation that was carried out before changes nothing and returns the same result.
 async fn mutate(
     pool: &Pool,
     mutation: &Mutation,
@@ -85,7 +85,8 @@ async fn mutate(
     }
 }
 
-/// `committing` is set when COMMIT is sent: from then on the change may be made.
+/// Applies a change in one transaction. `committing` is set when COMMIT is sent: from then on the change may be
+/// stored.
 async fn transact(
     pool: &Pool,
     connection: &mut Object,
@@ -111,7 +112,7 @@ async fn attempt(
     operation: Option<&OperationRequest>,
 ) -> Result<Result<MutationOutcome, Refusal>, Failure> {
     let Some(operation) = operation else { return carry_out(transaction, mutation).await.map(Ok) };
-    // A repetition that comes while the first is under way waits here for what that comes to.
+    // A concurrent repetition of the operation waits here for the outcome of the first.
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' operation ' || $1, 0))";
     transaction.execute(lock, &[&operation.id.as_str()]).await?;
     if let Some(row) = transaction.query_opt(BY_ID, &[&operation.id.as_str()]).await? {

@@ -1,4 +1,4 @@
-//! What holds on to payloads of the CAS.
+//! Holders: the runs, schedules and cached results that refer to payloads of the CAS.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ impl PayloadHolders for PostgresArchive {
     }
 }
 
-/// A remembered result lets go of its payload when it expires.
+/// Records that a cached result refers to a payload until the result expires.
 pub(super) async fn hold_until(pool: &Pool, payload: &Payload, until: Timestamp) -> Result<(), StoreError> {
     let Payload::Cas(reference) = payload else { return Ok(()) };
     let hold = "INSERT INTO payload_refs (hash, holder, released_at) VALUES ($1, 'cache', $2)

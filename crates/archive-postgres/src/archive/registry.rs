@@ -32,7 +32,7 @@ impl Registry for PostgresArchive {
     }
 }
 
-/// A new version, unless the newest one is the same definition already.
+/// Registers a new version, unless the newest one already has the same definition.
 pub(super) async fn register(
     transaction: &Transaction<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Remembered results.
+//! Cached results.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl ResultCache for PostgresArchive {
         let remember = "INSERT INTO cache (scope, key, value, expires_at) VALUES ($1, $2, $3, $4)
             ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at";
         self.pool.change(remember, &[&scope, &key, &to_json(&value), &expires_at.as_millis()]).await?;
-        // Rows that another process has locked are left to it.
+        // Rows that another process has locked are skipped.
         let forget = "DELETE FROM cache WHERE (scope, key) IN
             (SELECT scope, key FROM cache WHERE expires_at <= $1 LIMIT 100 FOR UPDATE SKIP LOCKED)";
         self.pool.change(forget, &[&now.as_millis()]).await.map(drop)

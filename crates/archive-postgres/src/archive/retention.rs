@@ -8,8 +8,9 @@ use super::PostgresArchive;
 use super::rows::{at_most, millis};
 use crate::pool::BULK_ANSWER_MAX;
 
-/// One statement, so that a run is removed whole or not at all. `live` are runs that have not ended and the runs that started
-/// them: a parent is kept for as long as a child of it goes on. Locked rows are left for the next pass.
+/// The statement of a retention pass: only one, so that a run is removed whole or not at all. `live` are runs that
+/// have not ended and the runs that started them: a parent is kept as long as one of its children has not ended.
+/// Locked rows are left for the next pass.
 fn remove_runs() -> String {
     format!(
         "WITH RECURSIVE
@@ -54,7 +55,7 @@ impl Retention for PostgresArchive {
         pool.change(forget, &[&now.minus(policy.payload_grace).as_millis()]).await?;
         let ended_by = policy.keep_for.map(|age| now.minus(age));
         let keep = policy.keep_runs.map_or(i64::MAX, |runs| i64::try_from(runs).unwrap_or(i64::MAX));
-        // Compared with NULL, nothing is too old; behind the largest offset, nothing is too many.
+        // An age compared with NULL is never too old; past the largest offset there are never too many runs.
         let (ended_by, limit, now) = (millis(ended_by), at_most(limit), now.as_millis());
         let row = pool.row(&remove_runs(), &[&ended_by, &now, &limit, &keep]).await?;
         Ok(row.map_or(0, |row| usize::try_from(row.get::<_, i64>(0)).unwrap_or(0)))

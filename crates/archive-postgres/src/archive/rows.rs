@@ -1,4 +1,4 @@
-//! Values into columns and columns into values. A column that cannot be read is damage, and says which.
+//! Converts values into columns and back. A column that cannot be read is an error that names the column.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -40,17 +40,17 @@ pub(super) fn maybe_shared(row: &Row, column: &str) -> Option<Arc<str>> {
     row.get::<_, Option<String>>(column).map(|stored| text::read(stored).into())
 }
 
-/// Names the row by its first column, which is its id wherever this is used.
+/// The error for an unreadable column; `which` names the row.
 pub(super) fn damaged(column: &str, which: &str) -> StoreError {
     StoreError::Corrupt(format!("column `{column}` of {which} cannot be read"))
 }
 
-/// What we write has string keys and finite numbers only, so it always serialises.
+/// Serializes a value to JSON. Stored values have string keys and finite numbers only, so this always succeeds.
 pub(super) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Postgres counts in i64.
+/// A limit as Postgres's `i64`.
 pub(super) fn at_most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

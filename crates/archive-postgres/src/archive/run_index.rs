@@ -1,4 +1,4 @@
-//! Runs as their events leave them, and the commands that took effect on them.
+//! Runs, projected from their events, and the commands that took effect on them.
 
 use async_trait::async_trait;
 use switchyard_core::{Hash, Labels, OperationId, RunId};

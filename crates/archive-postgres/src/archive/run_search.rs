@@ -10,7 +10,7 @@ use crate::pool::Pool;
 use crate::text;
 
 pub(super) async fn page(pool: &Pool, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError> {
-    // One more than asked for tells whether there is another page.
+    // One row more than the limit shows whether there is another page.
     let limit = at_most(filter.limit.saturating_add(1));
     let order = match filter.order {
         RunOrder::Newest => "DESC",
@@ -43,7 +43,7 @@ pub(super) async fn count(pool: &Pool, filter: &RunFilter, max: Option<u64>) -> 
     })
 }
 
-/// A search for each status, merged in order: no index has the runs of several statuses in order.
+/// One search per status, merged in order: no index has the runs of several statuses in order.
 fn merged(
     filter: &RunFilter,
     statuses: &[RunStatus],
@@ -72,7 +72,8 @@ fn one_search(
     format!("SELECT {COLUMNS} FROM {from} {wheres} ORDER BY {id} {order} LIMIT {limit}")
 }
 
-/// The tables, and the column that the order is by. With `status`, the index over statuses is used for that one alone.
+/// The tables, and the column that orders the result. With `status`, the index over statuses is searched for that
+/// status alone.
 fn conditions(
     filter: &RunFilter,
     status: Option<RunStatus>,

@@ -65,7 +65,7 @@ impl Schedules for PostgresArchive {
 
 pub(super) async fn put(transaction: &Transaction<'_>, record: &ScheduleRecord) -> Result<(), Error> {
     let name = &record.schedule.name;
-    // With its input's place in the CAS, if it has one, in the same statement.
+    // The same statement updates the reference to the schedule's input in the CAS.
     let put = "WITH let_go AS (DELETE FROM payload_refs WHERE holder = $5 AND hash IS DISTINCT FROM $6::text),
         held AS (INSERT INTO payload_refs (hash, holder) SELECT $6, $5 WHERE $6 IS NOT NULL ON CONFLICT DO NOTHING)
         INSERT INTO schedules (name, spec, next_at, last_run) VALUES ($1, $2, $3, $4)
@@ -81,14 +81,14 @@ pub(super) async fn put(transaction: &Transaction<'_>, record: &ScheduleRecord) 
     transaction.execute(put, &[&stored, &spec, &next_at, &last_run, &holder, &input]).await.map(drop)
 }
 
-/// Whether there was one.
+/// Removes a schedule. Returns whether it existed.
 pub(super) async fn remove(transaction: &Transaction<'_>, name: &str) -> Result<bool, Error> {
     let remove = "WITH let_go AS (DELETE FROM payload_refs WHERE holder = $2),
         starts AS (DELETE FROM schedule_starts WHERE schedule = $1) DELETE FROM schedules WHERE name = $1";
     Ok(transaction.execute(remove, &[&text::stored(name), &holder(name)]).await? > 0)
 }
 
-/// Who holds on to a schedule's input.
+/// The holder name of a schedule's input.
 fn holder(name: &str) -> String {
     format!("schedule/{}", text::stored(name))
 }

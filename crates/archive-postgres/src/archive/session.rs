@@ -1,4 +1,4 @@
-//! The connection that appends go through.
+//! The connection of the appending task.
 
 mod sql;
 mod write;
@@ -34,7 +34,7 @@ pub(super) struct Session {
     mark: Statement,
 }
 
-/// Why something could not be done here.
+/// Why a step of an append failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     Postgres(Error),
@@ -59,7 +59,7 @@ impl Session {
         tokio::spawn(connection);
         client.batch_execute(sql::SETTINGS).await?;
         let c = &client;
-        // Sent one behind the other without waiting between them.
+        // The statements are prepared in a pipeline.
         let (lock_runs, find_keys, find_events, add_runs, move_runs, turn_runs) = futures::try_join!(
             c.prepare(sql::LOCK_RUNS),
             c.prepare(sql::FIND_KEYS),
@@ -103,7 +103,7 @@ impl Session {
         })
     }
 
-    /// An answer shows that the server is there and takes writes.
+    /// Checks that the server answers and takes writes.
     pub(super) async fn ask_nothing(&self) -> Result<(), Failure> {
         let row = self.client.query_one("SELECT pg_is_in_recovery()", &[]).await?;
         if row.get(0) {
@@ -120,7 +120,7 @@ impl Session {
         self.client.batch_execute("ROLLBACK").await
     }
 
-    /// Begins a transaction: locks the runs, and reads what the events are to be compared with.
+    /// Begins a transaction: locks the runs, and reads the rows that the events are compared with.
     pub(super) async fn begin(&self, events: &[&Event], keys: &[&str]) -> Result<Stored, Failure> {
         let mut runs: Vec<RunId> = events.iter().map(|event| event.run).collect();
         runs.sort_unstable();
@@ -165,8 +165,8 @@ impl Session {
         Ok(())
     }
 
-    /// Writes a group and commits it, with the archive's position if that is asked for. Every statement is sent before the
-    /// first is answered; after one that fails Postgres carries out none, the commit included.
+    /// Writes a group and commits it, with the archive's position if `mark` is set. Every statement is sent before
+    /// the first is answered; after a failed statement Postgres executes none of the others, including the commit.
     pub(super) async fn commit(&self, group: &Group<'_>, mark: bool) -> Result<(), Error> {
         futures::try_join!(
             self.add_runs(group),

@@ -4,7 +4,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::pool::Param;
 
-/// The conditions that a filter really has.
+/// The conditions that a filter has.
 #[derive(Default)]
 pub(super) struct Wheres {
     pub(super) clauses: Vec<String>,
@@ -12,7 +12,7 @@ pub(super) struct Wheres {
 }
 
 impl Wheres {
-    /// `comparison` is a column and an operator.
+    /// Adds a condition, if there is a value. `comparison` is a column and an operator.
     pub(super) fn add(&mut self, comparison: &str, value: Option<String>) {
         if let Some(value) = value {
             self.values.push(value);
@@ -20,7 +20,7 @@ impl Wheres {
         }
     }
 
-    /// A condition that goes on behind its value.
+    /// Adds a condition with text after its value, if there is a value.
     pub(super) fn add_in(&mut self, before: &str, value: Option<String>, after: &str) {
         if let Some(value) = value {
             self.values.push(value);
@@ -28,7 +28,7 @@ impl Wheres {
         }
     }
 
-    /// Goes on with the condition that was added last.
+    /// Extends the condition that was added last.
     pub(super) fn add_to_last(&mut self, comparison: &str, value: String, after: &str) {
         self.values.push(value);
         if let Some(last) = self.clauses.last_mut() {

@@ -1,5 +1,5 @@
-//! The one task that appends. It writes all waiting events in one transaction and one commit; then all of them are
-//! acknowledged; what arrives meanwhile is the next. When Postgres goes away, it looks for it again.
+//! The appending task. It writes all waiting appends in one transaction and one commit, then acknowledges them all;
+//! appends that arrive meanwhile are the next transaction. If the connection to Postgres is lost, it reconnects.
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::session::{Failure, Session};
 use crate::Target;
 use crate::error::{PostgresFailure, cannot_write, may_be_committed, sentence, trouble};
 
-/// A transaction takes no more once it has this many events, or bytes in their bodies: the first in it should not
-/// wait for ever, and a message has a limit.
+/// Size at which a transaction takes no more jobs, in events and in bytes of their bodies: its first job should not
+/// wait too long, and a message has a limit.
 const GROUP_EVENTS_MAX: usize = 8_000;
 const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How long to wait before looking for a lost server again.
+/// Pause between two attempts to reconnect.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// A caller that has waited for longer than the retry time still gets one attempt of this length.
+/// A caller that has waited longer than the retry time still gets one attempt of this length.
 const LAST_ATTEMPT: Duration = Duration::from_secs(1);
 
-/// Of two colliding appends the first wins; a batch that collides this often in a row is refused.
+/// The first of two colliding appends wins; a group that collides this often in a row is refused.
 const COLLISIONS_MAX: u32 = 10;
 
 struct Job {
@@ -41,7 +41,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Ends when every handle is dropped and everything that was handed over is written.
+    /// Starts the task. It ends when every handle is dropped and all submitted appends are written.
     pub(super) fn start(target: Target, retry_for: Duration) -> Self {
         let (jobs, inbox) = mpsc::unbounded_channel();
         let writer = WriterLoop {
@@ -56,14 +56,14 @@ impl Writer {
         Self { target, jobs }
     }
 
-    /// Takes its place in the order now; resolves when it is durable.
+    /// Queues an append in the order of the calls; the future resolves when it is durable.
     pub(super) fn hand_over(
         &self,
         events: Vec<Event>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
         let (ack, answer) = oneshot::channel();
         let sent = written(events).map(|call| {
-            // If the task is gone, so is `ack`, and the answer below says it.
+            // If the task is gone, `ack` was dropped, and the error below reports it.
             drop(self.jobs.send(Job { call, since: Instant::now(), ack }));
         });
         let target = self.target.clone();
@@ -90,19 +90,19 @@ struct WriterLoop {
     target: Target,
     retry_for: Duration,
     inbox: mpsc::UnboundedReceiver<Job>,
-    /// None until it is needed, and after it was lost.
+    /// `None` until the first append, and after the connection was lost.
     session: Option<Session>,
-    /// Of the jobs that are being written.
+    /// The state of the COMMIT of the jobs that are being written.
     commit: Commit,
     /// When the archive's position was last written.
     marked: Option<Instant>,
 }
 
-/// What is known about the COMMIT of a group, over all attempts.
+/// Whether the COMMIT of a group was sent, over all attempts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Commit {
     NotSent,
-    /// Its answer has not come.
+    /// Sent, and not answered.
     Sent,
 }
 
@@ -114,7 +114,7 @@ impl WriterLoop {
         }
     }
 
-    /// Everything that waits behind `first`, up to the size of a group.
+    /// All jobs that wait behind `first`, up to the size of a group.
     fn gather(&mut self, first: Job) -> Vec<Job> {
         let bytes = |job: &Job| job.call.iter().map(|written| written.body.len()).sum::<usize>();
         let (mut events, mut size) = (first.call.len(), bytes(&first));
@@ -130,12 +130,12 @@ impl WriterLoop {
         jobs
     }
 
-    /// Writes jobs together; if the server finds fault with something among them, one by one.
+    /// Writes jobs together; if the server rejects the group, one by one.
     async fn settle(&mut self, jobs: Vec<Job>) {
         match self.write(&jobs).await {
             Ok(verdicts) => {
                 for (job, verdict) in jobs.into_iter().zip(verdicts) {
-                    // The caller may have gone; what is written stays written.
+                    // The caller may be gone; the write stays.
                     drop(job.ack.send(verdict));
                 }
             }
@@ -153,8 +153,8 @@ impl WriterLoop {
         }
     }
 
-    /// What became of each call, once all of that is committed. Retries for `retry_for`: a group that was
-    /// committed although its caller got no answer is found there the next time, event by event.
+    /// Writes jobs and returns the result of each call once the group is committed. Retries for `retry_for`: if a
+    /// group was committed but the answer was lost, the next attempt finds its events stored.
     async fn write(&mut self, jobs: &[Job]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         self.commit = Commit::NotSent;
         self.write_until_late(jobs).await.map_err(|error| match (error, self.commit) {
@@ -222,7 +222,7 @@ impl WriterLoop {
         let before = std::mem::replace(&mut self.commit, Commit::Sent);
         let due = self.marked.is_none_or(|at| at.elapsed() >= MARK_EVERY);
         session.commit(&group, due).await.inspect_err(|error| {
-            // A server that refuses this attempt says nothing about an earlier one whose answer was lost.
+            // A refusal of this attempt says nothing about an earlier one whose answer was lost.
             if !may_be_committed(error) {
                 self.commit = before;
             }
@@ -233,7 +233,7 @@ impl WriterLoop {
         Ok(verdicts)
     }
 
-    /// Leaves a failed transaction, on the same connection if it still answers.
+    /// Rolls back a failed transaction, and keeps the connection if it still answers.
     async fn recover(&mut self) {
         if let Some(session) = self.session.take()
             && timeout_at(Instant::now() + LAST_ATTEMPT, session.roll_back())

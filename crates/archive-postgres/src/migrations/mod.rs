@@ -1,4 +1,4 @@
-//! The schema, step by step. A step is never edited after a release: a new one is added.
+//! Schema migrations. A step is never edited after a release: a new one is added.
 
 use switchyard_store::{Check, StoreError};
 use tokio_postgres::{Client, Error};
@@ -6,7 +6,7 @@ use tokio_postgres::{Client, Error};
 use crate::Target;
 use crate::error::{cannot_connect, sentence};
 
-/// `MIGRATIONS[n]` leads from version `n` to version `n + 1`.
+/// `MIGRATIONS[n]` migrates from version `n` to version `n + 1`.
 const MIGRATIONS: &[&str] = &[
     include_str!("0001_history.sql"),
     include_str!("0002_dead_letters.sql"),
@@ -20,8 +20,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0010_schedule_starts.sql"),
 ];
 
-/// Makes the schema and its tables, or brings them to the version this program knows. Any number of processes may do
-/// this at once. Answers how many steps were needed.
+/// Creates the schema and its tables, or migrates them to the version this program knows. Any number of processes may
+/// do this at once. Returns the number of steps that were applied.
 pub async fn migrate(target: &Target) -> Result<usize, StoreError> {
     let client = connect(target).await?;
     let unable = |e: Error| {
@@ -49,7 +49,7 @@ pub async fn migrate(target: &Target) -> Result<usize, StoreError> {
     Ok(MIGRATIONS.len() - version)
 }
 
-/// Takes the schema away with everything in it: for schemas that were made for a moment.
+/// Drops the schema with everything in it: for temporary schemas.
 pub async fn remove(target: &Target) -> Result<(), StoreError> {
     let client = connect(target).await?;
     let removed = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", target.schema)).await;
@@ -59,7 +59,7 @@ pub async fn remove(target: &Target) -> Result<(), StoreError> {
     })
 }
 
-/// Refuses a schema that cannot be used as it is.
+/// Refuses a schema that has another version than this program.
 pub(crate) async fn check_current(target: &Target) -> Result<(), StoreError> {
     let client = connect(target).await?;
     let version = known_version(&client, target).await?.unwrap_or(0);
@@ -73,7 +73,7 @@ pub(crate) async fn check_current(target: &Target) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a Postgres will do.
+/// Checks whether a Postgres server is suitable.
 pub async fn examine(target: &Target) -> Vec<Check> {
     let client = match connect(target).await {
         Ok(client) => client,
@@ -102,7 +102,7 @@ pub async fn examine(target: &Target) -> Vec<Check> {
     checks
 }
 
-/// What Postgres answers must outlive it.
+/// Checks that committed data survives a crash of the server.
 async fn durability(client: &Client, target: &Target) -> Check {
     const ASK: &str = "SELECT current_setting('server_version'), current_setting('fsync'), \
                        current_setting('synchronous_commit'), pg_is_in_recovery()";
@@ -130,7 +130,7 @@ async fn durability(client: &Client, target: &Target) -> Check {
     }
 }
 
-/// A connection for a moment.
+/// Opens a short-lived connection.
 async fn connect(target: &Target) -> Result<Client, StoreError> {
     let (client, connection) =
         target.config.connect(target.connector()?).await.map_err(|e| cannot_connect(target, &e))?;
@@ -138,7 +138,7 @@ async fn connect(target: &Target) -> Result<Client, StoreError> {
     Ok(client)
 }
 
-/// None if there is nothing of ours yet.
+/// The version of the schema; `None` if there are no tables of ours yet.
 async fn known_version(client: &Client, target: &Target) -> Result<Option<usize>, StoreError> {
     let unread = |e: Error| StoreError::unavailable(format!("cannot read from {target}: {}", sentence(&e)));
     let encoding: String =
@@ -166,7 +166,7 @@ async fn known_version(client: &Client, target: &Target) -> Result<Option<usize>
 }
 
 async fn make_schema(client: &Client, target: &Target) -> Result<(), Error> {
-    // Looked up first, because making one that exists already still needs the right to make one.
+    // Checked first, because CREATE SCHEMA IF NOT EXISTS needs the permission to create even if the schema exists.
     let there = client.query_opt("SELECT 1 FROM pg_namespace WHERE nspname = $1", &[&target.schema]).await?;
     if there.is_none() {
         client.batch_execute(&format!("CREATE SCHEMA {}", target.schema)).await?;

@@ -1,4 +1,4 @@
-//! API keys: written in the writer's transactions, or beside the process that works in the folder.
+//! API keys. The writer changes them in its transactions, or a second process does in one of its own.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ impl Access for SqliteArchive {
     }
 }
 
-/// One that has this id already stays as it is.
+/// Adds a key. An existing key with this id is not changed.
 pub(super) fn put(conn: &Connection, record: &ApiKeyRecord) -> Result<(), Failure> {
     conn.prepare_cached(
         "INSERT INTO api_keys (id, name, digest, created_at, revoked_at) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -47,7 +47,7 @@ pub(super) fn put(conn: &Connection, record: &ApiKeyRecord) -> Result<(), Failur
     Ok(())
 }
 
-/// Whether it was not revoked before.
+/// Revokes a key. Returns whether it was valid before.
 pub(super) fn revoke(conn: &Connection, id: &str, at: Timestamp) -> Result<bool, Failure> {
     let revoke = "UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
     Ok(conn.prepare_cached(revoke)?.execute(params![id, at.as_millis()])? > 0)
@@ -75,8 +75,8 @@ fn record(row: &Row<'_>) -> Answer<ApiKeyRecord> {
     })
 }
 
-/// Changes the keys of a file that another process writes to. One short transaction of our own: SQLite lets them
-/// take turns, and nothing that the other process remembers is about keys.
+/// Changes the keys of a file that another process writes to, in one short transaction. SQLite serializes it with the
+/// other process's transactions, and that process caches nothing about keys.
 pub(super) fn mutate_beside(
     path: &Path,
     mutation: &Mutation,

@@ -1,4 +1,4 @@
-//! Events on their way into the file, and the changes to rows that follow from them.
+//! Appends events, and applies the row changes that follow from them.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use super::{approvals, dead_letters, journal, payload_holders, run_index};
 /// A run in the table `runs`.
 #[derive(Clone, Copy)]
 struct StoredRun {
-    /// Given by its acceptance.
+    /// The row number, assigned when the run is accepted.
     no: i64,
     row: RunRow,
 }
@@ -31,7 +31,7 @@ pub(super) struct Appender<'c> {
     insert_event: Statement<'c>,
     /// Runs that have not ended, so that an event costs no lookup.
     active: HashMap<RunId, StoredRun>,
-    /// Reused for every body.
+    /// Buffer for event bodies, reused.
     body: Vec<u8>,
     /// The number of the last event.
     last_no: i64,
@@ -50,18 +50,18 @@ impl<'c> Appender<'c> {
         self.last_no
     }
 
-    /// The transaction under way came to nothing; this was the last event before it.
+    /// Resets the state after a rollback. `last_no` is the last event before the transaction.
     pub(super) fn rolled_back(&mut self, last_no: i64) {
         self.last_no = last_no;
         self.forget_runs();
     }
 
-    /// Called before runs are removed.
+    /// Clears the cached runs. Called before runs are removed.
     pub(super) fn forget_runs(&mut self) {
         self.active.clear();
     }
 
-    /// Also tells `marker` about an event that is new.
+    /// Appends an event and its row changes; `marker` gets the time of an event that is new.
     pub(super) fn append(&mut self, event: &Event, marker: &mut Marker) -> Result<(), Failure> {
         let mut run = match self.active.get(&event.run) {
             Some(run) => *run,
@@ -82,7 +82,7 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    /// `no` is the number of the run, which its acceptance sets.
+    /// Executes one row change. `no` is the number of the run; the acceptance sets it.
     fn execute(&self, run: RunId, no: &mut i64, change: RowChange<'_>) -> Result<(), Failure> {
         use RowChange as C;
         let conn = self.conn;
@@ -106,7 +106,7 @@ impl<'c> Appender<'c> {
         }
     }
 
-    /// An event that is there already says the same, or the history that it belongs to is another one.
+    /// Compares an event with the stored one of the same seq. If they differ, the histories differ.
     fn compare(&self, event: &Event) -> Result<(), Failure> {
         let stored = journal::events(self.conn, event.run, event.seq - 1, 1)?;
         if stored.first() == Some(event) {

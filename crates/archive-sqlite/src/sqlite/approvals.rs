@@ -1,4 +1,4 @@
-//! Approvals as the events of their runs leave them.
+//! Approvals, projected from the events of their runs.
 
 use std::sync::Arc;
 
@@ -84,8 +84,8 @@ pub(super) fn decide(
     Ok(())
 }
 
-/// The pending ones of a node, or of every node. The plus keeps SQLite from going through all that is pending instead
-/// of through what this run has.
+/// Closes the pending approvals of a node, or of every node. The plus keeps SQLite from scanning all pending
+/// approvals instead of those of this run.
 pub(super) fn close(
     conn: &Connection,
     run: RunId,

@@ -1,4 +1,4 @@
-//! Bulk jobs, and what they came to, run by run.
+//! Bulk jobs, and their result for each run.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl BulkJobs for SqliteArchive {
     }
 }
 
-/// Adds a job. One that has this id already stays as it is.
+/// Adds a job. An existing job with this id is not changed.
 pub(super) fn put(conn: &Connection, job: &BulkJob) -> Result<(), Failure> {
     conn.execute(
         "INSERT OR IGNORE INTO bulk_jobs (id, action, filter, started_by, created_at, status)
@@ -73,7 +73,7 @@ pub(super) fn put(conn: &Connection, job: &BulkJob) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether it had work left.
+/// Stops a job. Returns whether it was running.
 pub(super) fn stop(conn: &Connection, id: &str, at: Timestamp) -> Result<bool, Failure> {
     let sql = "UPDATE bulk_jobs SET status = 'stopped', ended_at = ?2 WHERE id = ?1 AND status = 'running'";
     Ok(conn.execute(sql, params![id, at.as_millis()])? > 0)

@@ -1,7 +1,7 @@
-//! Whether a file may be used. Looked at before SQLite opens it, which would write over what there is to see.
+//! Checks whether a file may be used, before SQLite opens it: SQLite would overwrite the evidence of damage.
 //!
-//! A process that stops in order leaves a file beside the database that says so (`marker`). Where that is missing, or says
-//! something else than the database, the last process was killed, or the database was changed since: then the log and
+//! A process that stops in order leaves a file beside the database that says so (`marker`). If that file is missing
+//! or does not match the database, the last process was killed or the database was changed since: then the log and
 //! the database are checked, for a bounded time.
 
 use std::collections::HashSet;
@@ -21,16 +21,16 @@ use super::marker;
 use super::salvage::{Pages, event_keys, read_log};
 use crate::Notice;
 
-/// How long a start may take for a look at the database. Structure first, then indexes against tables.
+/// Longest check of the database at a start. Structure first, then indexes against tables.
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(10);
-/// Nothing is said of a check that is shorter.
+/// A shorter check is not reported.
 const SAY_AFTER: Duration = Duration::from_secs(1);
-/// SQLite's steps between two looks at the clock.
+/// SQLite's virtual machine steps between two readings of the clock.
 const STEPS: i32 = 10_000;
-/// Lines of what is wrong with a database. The first few tell.
+/// Most lines reported about a damaged database. The first few are enough.
 const LINES_MAX: usize = 20;
 
-/// Refuses a database that is damaged. The caller has the folder to itself.
+/// Refuses a database that is damaged. The caller holds the lock of the folder.
 pub(super) fn before_use(path: &Path, notice: &Notice) -> Result<(), StoreError> {
     let log_bytes = fs::metadata(log_of(path)).map_or(0, |about| about.len());
     if !path.exists() {
@@ -60,7 +60,7 @@ pub(super) fn before_use(path: &Path, notice: &Notice) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Refuses a log of which SQLite would ignore what was committed.
+/// Refuses a log with committed frames that SQLite would ignore.
 pub(super) fn log(path: &Path) -> Result<(), StoreError> {
     let log_path = log_of(path);
     let log = read_log(path)
@@ -85,17 +85,17 @@ pub(super) fn log(path: &Path) -> Result<(), StoreError> {
     Err(damaged(&log_path, &format!("{what}{runs}")))
 }
 
-/// What the index of the log remembers and the log does not have: frames found, frames known.
+/// Compares the log with its index. If frames are missing from the log: the frames found and the frames known.
 fn missing_frames(path: &Path, log: &Log) -> Option<(usize, usize)> {
     let index = LogIndex::read(&fs::read(index_of(path)).ok()?)?;
     let (readable, known) = (log.readable(), index.frames as usize);
     let same_log = log.header_is_sound && log.salts == index.salts;
-    // A log that is gone as a whole is missed unless the file has everything that was in it.
+    // A log that is gone as a whole counts as missing, unless the database file has everything that was in it.
     let gone = log.frames.is_empty() && !log.header_is_sound && index.copied < index.frames;
     (known > readable && (same_log || gone)).then_some((readable, known))
 }
 
-/// How many runs have events in committed frames that SQLite would ignore, and nowhere else.
+/// The number of runs with events that are only in committed frames that SQLite would ignore.
 fn affected_runs(path: &Path, log: &Log) -> usize {
     let (readable, committed) = (log.readable(), log.committed());
     let (Ok(before), Ok(after)) =
@@ -115,16 +115,16 @@ fn affected_runs(path: &Path, log: &Log) -> usize {
     runs.len()
 }
 
-/// What a check of the database found.
+/// The result of a check of the database.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// What is wrong, in SQLite's words.
+    /// SQLite's messages about the damage.
     pub(super) lines: Vec<String>,
-    /// There was no time to look at everything.
+    /// Whether the time limit ended the check early.
     pub(super) cut_short: bool,
 }
 
-/// Lets SQLite check a database and its log, without changing either.
+/// Has SQLite check a database and its log, without changing either.
 pub(super) fn database(
     path: &Path,
     time_max: Option<Duration>,
@@ -165,7 +165,7 @@ fn check(path: &Path, time_max: Option<Duration>, notice: &Notice) -> rusqlite::
     Ok(found)
 }
 
-/// Says how it goes, once a second, and whether time is up.
+/// Returns a progress handler: it reports once a second, and returns whether the time is up.
 fn watch(path: &Path, time_max: Option<Duration>, notice: &Notice) -> impl FnMut() -> bool + Send + use<> {
     let (path, notice) = (path.to_owned(), notice.clone());
     let mib = fs::metadata(&path).map_or(0, |about| about.len() >> 20);

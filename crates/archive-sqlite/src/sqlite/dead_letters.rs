@@ -1,4 +1,4 @@
-//! Dead letters: those of nodes follow from events, the others are written by themselves.
+//! Dead letters. Those of nodes are projected from events, the others are written directly.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::rows::{maybe, moment};
 use super::work::{Failure, Work};
 
 const COLUMNS: &str = "id, kind, run, node, seq, reason, signal, excerpt, at";
-/// A list leaves signals and excerpts out, which may be large.
+/// Columns of a list. Signals and excerpts are left out, because they may be large.
 const LISTED: &str = "id, kind, run, node, seq, reason, NULL AS signal, NULL AS excerpt, at";
 
 const GROUPS: &str = "SELECT kind, node, reason, count(*) AS letters, min(at) AS first_at, max(at) AS last_at, max(id) AS example
@@ -58,7 +58,7 @@ pub(super) fn bury(conn: &Connection, letter: &DeadLetter) -> Result<(), Failure
     Ok(())
 }
 
-/// Nodes that start over are dead no longer.
+/// Removes the dead letters of nodes that start over.
 pub(super) fn revive(conn: &Connection, run: RunId, nodes: &[Arc<str>]) -> Result<(), Failure> {
     let mut gone = conn.prepare_cached("DELETE FROM dead_letters WHERE run = ?1 AND node = ?2")?;
     for node in nodes {

@@ -14,7 +14,7 @@ use super::work::Work;
 #[async_trait]
 impl Definitions for SqliteArchive {
     async fn put_definition(&self, hash: Hash, canonical: Arc<str>) -> Result<(), StoreError> {
-        // The same workflow is submitted again and again: looking costs less than a disk sync.
+        // The same workflow is submitted again and again: a lookup costs less than a disk sync.
         if self.readers.ask(move |conn| has(conn, hash)).await? {
             return Ok(());
         }

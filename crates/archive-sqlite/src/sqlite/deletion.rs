@@ -1,4 +1,4 @@
-//! Deletes runs now, and keeps who did it.
+//! Deletes runs immediately, and records who deleted them.
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
@@ -24,12 +24,12 @@ impl Tombstones for SqliteArchive {
     }
 }
 
-/// The run and the runs below it.
+/// The run and its descendants.
 const DOOMED: &str = "CREATE TEMP TABLE doomed AS WITH RECURSIVE
     doomed (id) AS (VALUES (?1) UNION SELECT runs.id FROM runs JOIN doomed ON runs.parent = doomed.id)
     SELECT runs.id, runs.no, runs.parent, runs.ended_at FROM runs JOIN doomed USING (id)";
 
-/// Inside a transaction: all of it or nothing.
+/// Deletes a run and its descendants. The caller has opened a transaction.
 pub(super) fn delete(conn: &Connection, request: &DeleteRequest) -> Result<Deletion, Failure> {
     let id = request.run.to_string();
     let Some(facts) = facts(conn, &id)? else {

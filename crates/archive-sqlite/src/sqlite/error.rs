@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::ErrorCode;
 use switchyard_store::StoreError;
 
-/// What went wrong, for people. SQLite says "disk I/O error" for several ways of running out of space.
+/// A sentence about an SQLite error. SQLite says "disk I/O error" for several ways of running out of space.
 pub(super) fn sentence(error: &rusqlite::Error, path: &Path) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "database or disk is full".to_owned(),
@@ -22,7 +22,7 @@ pub(super) fn cannot_open(path: &Path, error: &rusqlite::Error) -> StoreError {
 
 pub(super) fn cannot_read(path: &Path, error: &rusqlite::Error) -> StoreError {
     use rusqlite::Error as E;
-    // A column that holds something else than was written to it.
+    // A column holds another type than was written to it.
     if matches!(error, E::InvalidColumnType(..) | E::FromSqlConversionFailure(..) | E::Utf8Error(..)) {
         return StoreError::Corrupt(format!("{}: {error}", path.display()));
     }
@@ -38,6 +38,6 @@ pub(super) fn cannot_read(path: &Path, error: &rusqlite::Error) -> StoreError {
 
 fn disk_is_full(path: &Path) -> bool {
     let folder = path.parent().unwrap_or(path);
-    // Less than a page that everybody may use is full for us.
+    // The file system counts as full when unprivileged users have less than 64 KiB left.
     rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < 64 * 1024)
 }

@@ -1,4 +1,4 @@
-//! Events, and which archive they are in.
+//! Events, and the identity of the archive.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(super) fn events(conn: &Connection, run: RunId, after: u64, limit: usize) ->
 
 fn event(run: RunId, row: &Row<'_>) -> Answer<Event> {
     let (seq, at) = (row.get::<_, i64>("seq")?.cast_unsigned(), moment(row, "at")?);
-    // As bytes: what is damaged need not be text any more.
+    // Read as bytes: a damaged body may not be text any more.
     let body = row.get_ref("body")?.as_bytes().unwrap_or_default();
     verify_event(row.get("checksum")?, run, seq, at, body).map_err(Unread::Store)?;
     let kind = serde_json::from_slice(body).map_err(|_| damaged(row, "body"))?;

@@ -1,4 +1,4 @@
-//! Which archive a file is, and how far it has come: the row of the table `archive`.
+//! The id of an archive and its position: the row of the table `archive`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,14 +17,14 @@ pub(super) fn read(conn: &Connection, location: Arc<str>) -> Answer<ArchiveMark>
     Ok(ArchiveMark { id: row.get("id")?, location, position: moment(row, "position")? })
 }
 
-/// Writes the position down every now and then, in the transaction of events that are appended anyway.
+/// Writes the position from time to time, in a transaction that appends events anyway.
 #[derive(Debug, Default)]
 pub(super) struct Marker {
-    /// Of the newest event of the transaction under way.
+    /// The time of the newest event in the current transaction.
     newest: Option<Timestamp>,
-    /// When the transaction under way wrote it, if it did.
+    /// When the current transaction wrote the position, if it did.
     written: Option<Instant>,
-    /// When one that was committed wrote it.
+    /// When a committed transaction last wrote the position.
     committed: Option<Instant>,
 }
 
@@ -33,7 +33,7 @@ impl Marker {
         self.newest = self.newest.max(Some(at));
     }
 
-    /// Before a commit.
+    /// Writes the position if it is due. Called before a commit.
     pub(super) fn write_if_due(&mut self, conn: &Connection) -> rusqlite::Result<()> {
         let due = self.committed.is_none_or(|at| at.elapsed() >= MARK_EVERY);
         if let Some(newest) = self.newest.filter(|_| due) {
@@ -44,7 +44,7 @@ impl Marker {
         Ok(())
     }
 
-    /// After a transaction.
+    /// Called after a transaction, committed or rolled back.
     pub(super) fn ended(&mut self, committed: bool) {
         self.newest = None;
         self.committed = self.written.take().filter(|_| committed).or(self.committed);

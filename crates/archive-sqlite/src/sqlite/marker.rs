@@ -1,6 +1,6 @@
-//! The mark of a clean end: a file beside the database that says how the database was left. It is removed before the
-//! database is written to. Nothing depends on the order in which that reaches the disk: a mark that comes back after a
-//! power cut does not fit a database that was written to since, or there is a log.
+//! The clean-shutdown marker: a file beside the database that records the state of the database. It is removed before
+//! the database is written to. The order in which the two reach the disk does not matter: a marker that reappears
+//! after a power cut does not match a database that was written to since, or there is a log.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,13 +10,13 @@ use std::time::UNIX_EPOCH;
 use super::check::{beside, log_of};
 use crate::private;
 
-/// Whether the database is as the last process left it, in order.
+/// Whether the database is as the last process left it at a clean shutdown.
 pub(super) fn fits(path: &Path) -> bool {
     let left = fs::read_to_string(marker_of(path));
     matches!((left, state(path)), (Ok(left), Ok(found)) if left == found)
 }
 
-/// Called before the first write.
+/// Removes the marker. Called before the first write.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(marker_of(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -24,7 +24,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Called after the last write, when no log is left.
+/// Writes the marker. Called after the last write, when the log is empty.
 pub(super) fn leave(path: &Path) -> io::Result<()> {
     if fs::metadata(log_of(path)).is_ok_and(|about| about.len() > 0) {
         return Ok(());

@@ -1,14 +1,14 @@
 //! The archive in one SQLite file: one thread writes, any number of connections read.
 //!
 //! - `journal`, `run_index`, `approvals`, `dead_letters`, `definitions`, `operations`, `registry`, `schedules`,
-//!   `access`, `result_cache`, `retention`, `payload_holders`, `deletion`, `bulk`: a capability each, with its SQL
+//!   `access`, `result_cache`, `retention`, `payload_holders`, `deletion`, `bulk`: one capability each, with its SQL
 //! - `run_search`: the SQL of a filter on runs
 //! - `writer`: the thread; all waiting work is one transaction and one disk sync
-//! - `work`: what the thread is handed; `session`: what it does inside a transaction
+//! - `work`: the jobs of the thread; `session`: how it executes them inside a transaction
 //! - `append`: events, and the changes to rows that follow from them
-//! - `readers`: connections for questions; `newest`: the answer to one that every submission asks
-//! - `check`: whether the file may be used at all; `marker`: whether that has to be asked
-//! - `format`: SQLite's files without SQLite; `salvage`: what can be read of them when SQLite cannot
+//! - `readers`: connections for queries; `newest`: a cache for the query that every submission makes
+//! - `check`: whether the file may be used at all; `marker`: whether that check is needed
+//! - `format`: SQLite's file formats, parsed without SQLite; `salvage`: reads files that SQLite cannot
 
 mod access;
 mod append;
@@ -57,7 +57,7 @@ use readers::Readers;
 use work::{Performed, Work};
 use writer::Writer;
 
-/// A handle on the archive. Dropping the last clone waits until everything handed over is written.
+/// A handle on the archive. Dropping the last clone waits until all submitted work is written.
 #[derive(Debug, Clone)]
 pub struct SqliteArchive {
     readers: Arc<Readers>,
@@ -65,32 +65,32 @@ pub struct SqliteArchive {
     newest: Arc<Newest>,
 }
 
-/// What may be written, and how.
+/// Which writes this handle allows.
 #[derive(Debug, Clone)]
 enum Writing {
     Nothing,
-    /// API keys, in a file that another process works on.
+    /// API keys only, in a file that another process works on.
     KeysBeside,
     Everything(Arc<Writer>),
 }
 
-/// How to open an archive, for those who need to deviate.
+/// Options for opening an archive.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The file grows to this many pages of 4 KiB at most, then it is full. No limit if not given.
+    /// Largest size of the file in pages of 4 KiB. No limit if `None`.
     pub pages_max: Option<u32>,
-    /// Who hears of a check that takes long.
+    /// Receives messages about a check that takes long.
     pub notice: Notice,
 }
 
 impl SqliteArchive {
-    /// Opens or makes the file. The caller sees to it that no other process writes to it; see
+    /// Opens or creates the file. The caller makes sure that no other process writes to it; see
     /// [`DataFolder`](crate::DataFolder).
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_with(path.into(), Options::default(), None)
     }
 
-    /// The same with options.
+    /// Like [`open`](Self::open), with options.
     pub fn open_custom(path: impl Into<PathBuf>, options: Options) -> Result<Self, StoreError> {
         Self::open_with(path.into(), options, None)
     }
@@ -102,7 +102,7 @@ impl SqliteArchive {
     ) -> Result<Self, StoreError> {
         let path: Arc<Path> = path.into();
         check::before_use(&path, &options.notice)?;
-        // SQLite gives its other files the rights of this one.
+        // SQLite gives its other files the permissions of this one.
         let made = marker::remove(&path).and_then(|()| private::open(&path));
         made.map_err(|e| StoreError::unavailable(format!("cannot open {}: {e}", path.display())))?;
         let mut conn = connect(&path, OpenMode::Write(&options)).map_err(|e| cannot_open(&path, &e))?;
@@ -113,12 +113,12 @@ impl SqliteArchive {
         Ok(Self { readers: Arc::new(Readers::new(path)), writing, newest })
     }
 
-    /// Opens an existing file for reading, also while another process writes to it.
+    /// Opens an existing file for reading, even while another process writes to it.
     pub fn open_read_only(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_shared(path.into(), Writing::Nothing)
     }
 
-    /// The same, but API keys can be made and revoked.
+    /// Like `open_read_only`, but API keys can be created and revoked.
     pub(crate) fn open_for_keys(path: PathBuf) -> Result<Self, StoreError> {
         Self::open_shared(path, Writing::KeysBeside)
     }
@@ -140,7 +140,7 @@ impl SqliteArchive {
         }
     }
 
-    /// Hands work to the writer; durable at return.
+    /// Sends work to the writer; it is durable when this returns.
     async fn write(&self, work: Work) -> Result<Performed, StoreError> {
         self.writer()?.hand_over(work).await
     }
@@ -156,17 +156,17 @@ pub(crate) fn check_log(path: &Path) -> Result<(), StoreError> {
     check::log(path)
 }
 
-/// What a look at a file found.
+/// The result of an examination of a file.
 pub(crate) struct Examined {
-    /// What is wrong, in SQLite's words.
+    /// SQLite's messages about the damage.
     pub(crate) faults: Vec<String>,
-    /// There was no time to look at everything.
+    /// Whether the time limit ended the check early.
     pub(crate) cut_short: bool,
-    /// Of the schema, 0 if the file cannot be read; an error if this program does not know it.
+    /// The schema version; 0 if the file cannot be read, an error if this program does not know it.
     pub(crate) version: Result<usize, StoreError>,
 }
 
-/// Lets SQLite look for damage, for as long as it may take.
+/// Has SQLite check a file for damage, within the time limit if there is one.
 pub(crate) fn examine(
     path: &Path,
     time_max: Option<Duration>,
@@ -181,7 +181,7 @@ pub(crate) fn examine(
 }
 
 fn connect(path: &Path, mode: OpenMode<'_>) -> rusqlite::Result<Connection> {
-    // No mutex inside SQLite: a connection is used by one thread at a time, which Rust sees to.
+    // No mutex inside SQLite: Rust guarantees that one thread at a time uses a connection.
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = match &mode {
         OpenMode::Read => Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?,

@@ -1,4 +1,4 @@
-//! The newest version of each workflow that was asked for, remembered: every submission by name asks.
+//! Cache of the newest version of each workflow, because every submission by name reads it.
 //!
 //! Always exact: one process writes to the file, and it reports every registration.
 
@@ -17,7 +17,8 @@ impl Newest {
         self.by_name.lock().get(name).cloned()
     }
 
-    /// A version that was read or registered. One that was read before a registration may come after it.
+    /// Stores a version that was read or registered. A version that was read before a registration may arrive after
+    /// it.
     pub(super) fn learn(&self, record: &WorkflowRecord) {
         let mut by_name = self.by_name.lock();
         match by_name.get_mut(&record.name) {

@@ -1,4 +1,4 @@
-//! Changes that belong to no run, and the operations that they were made by: in one transaction.
+//! Changes that belong to no run. Each is written in one transaction with the operation that made it.
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
@@ -57,7 +57,8 @@ impl SqliteArchive {
     }
 }
 
-/// Inside a transaction. An operation that was carried out before changes nothing and answers the same.
+/// Applies a change inside a transaction. An operation that was carried out before changes nothing and returns the
+/// same result.
 pub(super) fn mutate(
     conn: &Connection,
     mutation: &Mutation,

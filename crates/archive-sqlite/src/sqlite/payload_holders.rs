@@ -1,4 +1,4 @@
-//! What holds on to payloads of the CAS.
+//! Holders: the runs, schedules and cached results that refer to payloads of the CAS.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ impl PayloadHolders for SqliteArchive {
 }
 
 impl SqliteArchive {
-    /// Which payloads something here mentions, and what does.
+    /// Every payload that this archive refers to, with its holder.
     pub(crate) async fn payload_holders(&self) -> Result<Vec<(Hash, String)>, StoreError> {
         self.readers.ask(all).await
     }
@@ -35,13 +35,13 @@ fn held(conn: &Connection, of: &[Hash], since: Timestamp) -> Answer<HashSet<Hash
     Ok(held.into_iter().collect())
 }
 
-/// Payloads that are still mentioned, and what mentions them.
+/// Payloads that are not released, with their holders.
 fn all(conn: &Connection) -> Answer<Vec<(Hash, String)>> {
     let sql = "SELECT hash, holder FROM payload_refs WHERE released_at IS NULL";
     list(conn, sql, [], |row| Ok((parsed(row, "hash")?, row.get("holder")?)))
 }
 
-/// Records that a payload is mentioned.
+/// Records that a holder refers to a payload.
 pub(super) fn hold(conn: &Connection, hash: Hash, holder: &str) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "INSERT INTO payload_refs (hash, holder) VALUES (?1, ?2)
@@ -51,7 +51,7 @@ pub(super) fn hold(conn: &Connection, hash: Hash, holder: &str) -> rusqlite::Res
     Ok(())
 }
 
-/// A remembered result is let go when it expires.
+/// Records that a cached result refers to a payload until the result expires.
 pub(super) fn hold_until(conn: &Connection, payload: &Payload, until: Timestamp) -> rusqlite::Result<()> {
     let Payload::Cas(reference) = payload else { return Ok(()) };
     conn.prepare_cached(
@@ -62,7 +62,7 @@ pub(super) fn hold_until(conn: &Connection, payload: &Payload, until: Timestamp)
     Ok(())
 }
 
-/// Who holds on to a schedule's input.
+/// The holder name of a schedule's input.
 pub(super) fn schedule_holder(name: &str) -> String {
     format!("schedule/{name}")
 }

@@ -1,4 +1,4 @@
-//! Questions. Each is answered on a connection of its own, which sees everything that was acknowledged.
+//! Read queries. Each runs on a connection of its own, which sees everything that was acknowledged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::error::cannot_read;
 use super::{OpenMode, connect};
 
-/// Why a question has no answer.
+/// Why a query failed.
 #[derive(Debug)]
 pub(super) enum Unread {
     Sqlite(rusqlite::Error),
@@ -26,17 +26,17 @@ impl From<rusqlite::Error> for Unread {
 
 pub(super) type Answer<T> = Result<T, Unread>;
 
-/// Connections to ask on. They are opened when needed and kept: opening one reads and parses the whole schema, which
-/// costs many times what a question does.
+/// A pool of read connections. They are opened when needed and kept: opening one reads and parses the whole schema,
+/// which costs many times what a query does.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: Arc<Path>,
     idle: Mutex<Vec<Connection>>,
-    /// One permit for each connection; callers wait here and not in a thread.
+    /// One permit for each connection, so that callers wait here and block no thread.
     permits: Semaphore,
 }
 
-/// Questions answered at once. More than there are cores, because some wait for the disk.
+/// Most queries at once. More than there are cores, because some wait for the disk.
 const CONNECTIONS_MAX: usize = 8;
 
 impl Readers {
@@ -53,7 +53,7 @@ impl Readers {
         question: impl FnOnce(&Connection) -> Answer<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let readers = self.clone();
-        // Never closed, so there is always one to come.
+        // The semaphore is never closed, so a permit always comes.
         let _permit = self.permits.acquire().await;
         match tokio::task::spawn_blocking(move || readers.ask_now(question)).await {
             Ok(answer) => answer,
@@ -72,14 +72,14 @@ impl Readers {
     }
 
     fn take(&self) -> rusqlite::Result<Connection> {
-        // A statement of its own: the guard must not be held while a connection is opened.
+        // A separate statement: the guard must not be held while a connection is opened.
         let idle = self.idle.lock().pop();
         idle.map_or_else(|| connect(&self.path, OpenMode::Read), Ok)
     }
 
     fn give_back(&self, conn: Connection) {
         let mut idle = self.idle.lock();
-        // A question whose asker has gone away may still be at it.
+        // A query whose caller was dropped may still be running on a connection.
         if idle.len() < CONNECTIONS_MAX {
             idle.push(conn);
         }
@@ -112,7 +112,7 @@ pub(super) fn one<T>(
     rows.next()?.map(read).transpose()
 }
 
-/// SQLite counts in i64.
+/// A limit as SQLite's `i64`.
 pub(super) fn at_most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

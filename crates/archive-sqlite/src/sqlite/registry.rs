@@ -32,7 +32,7 @@ impl Registry for SqliteArchive {
     }
 }
 
-/// A new version, unless the newest one is the same definition already.
+/// Registers a new version, unless the newest one already has the same definition.
 pub(super) fn register(
     conn: &Connection,
     name: &str,

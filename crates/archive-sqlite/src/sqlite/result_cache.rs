@@ -1,4 +1,4 @@
-//! Remembered results.
+//! Cached results.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl ResultCache for SqliteArchive {
     }
 }
 
-/// A result to remember.
+/// A result to cache.
 #[derive(Debug)]
 pub(super) struct CachedResult {
     scope: String,
@@ -43,7 +43,7 @@ pub(super) struct CachedResult {
     expires_at: Timestamp,
 }
 
-/// Also removes what has expired.
+/// Stores a result, and removes expired ones.
 pub(super) fn put(conn: &Connection, result: &CachedResult) -> Result<(), Failure> {
     let CachedResult { scope, key, value, now, expires_at } = result;
     payload_holders::hold_until(conn, value, *expires_at)?;

@@ -21,8 +21,8 @@ impl Retention for SqliteArchive {
     }
 }
 
-/// Runs that the policy does not keep, with the runs they started. `live` are runs that have not ended and the runs that
-/// started them: a parent is kept for as long as a child of it goes on.
+/// Runs that the policy does not keep, with the runs they started. `live` are runs that have not ended and the runs
+/// that started them: a parent is kept as long as one of its children has not ended.
 const DOOMED: &str = "CREATE TEMP TABLE doomed AS WITH RECURSIVE
     live (id, parent) AS (
         SELECT id, parent FROM runs WHERE status IN ('queued', 'running', 'paused', 'closing', 'compensating')
@@ -39,7 +39,7 @@ const DOOMED: &str = "CREATE TEMP TABLE doomed AS WITH RECURSIVE
         UNION SELECT runs.id FROM runs JOIN doomed ON runs.parent = doomed.id)
     SELECT runs.id, runs.no, runs.parent FROM runs JOIN doomed USING (id)";
 
-/// Answers how many runs were removed, without those they had started.
+/// Removes runs. Returns how many, not counting the runs they had started.
 pub(super) fn pass(
     conn: &Connection,
     policy: &RetentionPolicy,
@@ -50,7 +50,7 @@ pub(super) fn pass(
     conn.execute("DELETE FROM payload_refs WHERE released_at <= ?1", [forgotten])?;
     let ended_by = policy.keep_for.map(|age| now.minus(age).as_millis());
     let keep = policy.keep_runs.map_or(i64::MAX, |runs| i64::try_from(runs).unwrap_or(i64::MAX));
-    // Compared with NULL, nothing is too old; behind the largest offset, nothing is too many.
+    // An age compared with NULL is never too old; past the largest offset there are never too many runs.
     conn.execute("DROP TABLE IF EXISTS temp.doomed", [])?;
     conn.execute(DOOMED, params![ended_by, keep, at_most(limit)])?;
     let removed = "SELECT count(*) FROM doomed WHERE parent IS NULL";

@@ -1,4 +1,4 @@
-//! Columns into values. One that cannot be read is damage, and says which.
+//! Converts columns into values. A column that cannot be read is an error that names the column.
 
 use std::str::FromStr;
 
@@ -46,7 +46,8 @@ pub(super) fn maybe<S: FromSql, T>(
     }
 }
 
-/// Names the row by its first column, which is its id wherever this is used.
+/// The error for an unreadable column. It names the row by its first column, which is an id in all queries that use
+/// this.
 pub(super) fn damaged(row: &Row<'_>, column: &str) -> Unread {
     let which = row.get::<_, String>(0).unwrap_or_else(|_| "a row".to_owned());
     Unread::Store(StoreError::Corrupt(format!("column `{column}` of {which} cannot be read")))

@@ -1,4 +1,4 @@
-//! Runs as their events leave them, and the commands that took effect on them.
+//! Runs, projected from their events, and the commands that took effect on them.
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
@@ -98,7 +98,7 @@ fn operation(conn: &Connection, run: RunId, id: &OperationId) -> Answer<Option<A
     Ok(found.into_iter().next())
 }
 
-/// Adds the row of a run; answers its number.
+/// Inserts the row of a run and returns its number.
 pub(super) fn insert(
     conn: &Connection,
     run: RunId,
@@ -140,7 +140,7 @@ fn insert_labels(conn: &Connection, run: RunId, labels: &Labels) -> Result<(), F
     Ok(())
 }
 
-/// The hot store lets a key in only once, so a second run with it is a bug that should name itself.
+/// The error for a duplicate idempotency key. The hot store accepts a key only once, so this is a bug.
 fn taken_key(failure: Failure, run: RunId, accepted: &Accepted) -> Failure {
     match (failure, &accepted.idempotency) {
         (Failure::Refused(why), Some(idempotency)) => Failure::contradiction(format!(
@@ -165,7 +165,7 @@ pub(super) fn set_status(
     Ok(())
 }
 
-/// Of a run that has ended, or of one that starts over and has no end.
+/// Sets the end of a run that has ended, or clears it for a run that starts over.
 pub(super) fn set_end(
     conn: &Connection,
     run_no: i64,

@@ -1,8 +1,8 @@
 //! The SQL of a filter on runs.
 //!
 //! The filter names the index that finds its runs in order ([`RunPath`]). The planner has no statistics, so the other
-//! conditions are written with a `+` before their column: they are checked on what that index finds, and lead to no
-//! other index.
+//! conditions are written with a `+` before their column: SQLite checks them on the rows that the index finds, and
+//! uses no other index for them.
 
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
@@ -14,7 +14,7 @@ use super::run_index::{COLUMNS, record};
 use super::wheres::Wheres;
 
 pub(super) fn page(conn: &Connection, filter: &RunFilter) -> Answer<Page<RunRecord>> {
-    // One more than asked for tells whether there is another page.
+    // One row more than the limit shows whether there is another page.
     let limit = at_most(filter.limit.saturating_add(1));
     let order = match filter.order {
         RunOrder::Newest => "DESC",
@@ -47,7 +47,7 @@ pub(super) fn count(conn: &Connection, filter: &RunFilter, max: Option<u64>) -> 
 
 type Values = Vec<Box<dyn ToSql>>;
 
-/// A search for each status, merged in order: no index has the runs of several statuses in order.
+/// One search per status, merged in order: no index has the runs of several statuses in order.
 fn merged(filter: &RunFilter, statuses: &[RunStatus], order: &str, limit: i64) -> (String, Values) {
     let mut values = Values::new();
     let searches: Vec<String> = statuses
@@ -76,7 +76,7 @@ struct Search {
 }
 
 impl Search {
-    /// With `status`, the index over statuses is used for that one alone.
+    /// With `status`, the index over statuses is searched for that status alone.
     fn new(filter: &RunFilter, status: Option<RunStatus>) -> Self {
         let mut search = Self { from: "runs", id: "runs.id", wheres: Wheres::default() };
         search.take_path(filter, status);
@@ -93,7 +93,7 @@ impl Search {
         let wheres = &mut self.wheres;
         match filter.path() {
             RunPath::Label { key, value } => {
-                // A cross join is carried out in the order in which it is written.
+                // SQLite executes a cross join in the order in which it is written.
                 self.from = "run_labels AS labelled CROSS JOIN runs ON runs.id = labelled.run";
                 self.id = "labelled.run";
                 wheres.compare("labelled.key = ?", Some(key.to_owned()));
@@ -115,7 +115,7 @@ impl Search {
         }
     }
 
-    /// Every condition: what the index has found holds for it anyway.
+    /// Adds every condition, including those that the index already guarantees.
     fn check_rest(&mut self, filter: &RunFilter, status: Option<RunStatus>) {
         let wheres = &mut self.wheres;
         for (key, value) in filter.labels_to_check() {
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::sqlite::migrations;
 
-    /// The lines of the plan that SQLite makes for a filter, apart from what is looked up for a row that was found.
+    /// The lines of SQLite's query plan for a filter, without the lookups per found row.
     fn plan(text: &str) -> Vec<String> {
         let mut conn = Connection::open_in_memory().unwrap();
         migrations::migrate(&mut conn, std::path::Path::new("memory")).unwrap();

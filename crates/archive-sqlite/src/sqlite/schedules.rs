@@ -64,14 +64,14 @@ pub(super) fn put(conn: &Connection, record: &ScheduleRecord) -> Result<(), Fail
     Ok(())
 }
 
-/// Whether there was one.
+/// Removes a schedule. Returns whether it existed.
 pub(super) fn remove(conn: &Connection, name: &str) -> Result<bool, Failure> {
     payload_holders::let_go(conn, &payload_holders::schedule_holder(name))?;
     conn.prepare_cached("DELETE FROM schedule_starts WHERE schedule = ?1")?.execute([name])?;
     Ok(conn.prepare_cached("DELETE FROM schedules WHERE name = ?1")?.execute([name])? > 0)
 }
 
-/// A step to the next tick, taken only if the schedule still stands at the one that was seen.
+/// A step to the next tick, taken only if the schedule's next tick is still the one that the caller saw.
 #[derive(Debug)]
 pub(super) struct Advance {
     name: String,
@@ -80,7 +80,7 @@ pub(super) struct Advance {
     last_run: Option<RunId>,
 }
 
-/// Whether it was taken.
+/// Advances a schedule. Returns whether the step was taken.
 pub(super) fn advance(conn: &Connection, step: &Advance) -> Result<bool, Failure> {
     let moved = conn
         .prepare_cached(
@@ -96,7 +96,7 @@ pub(super) fn advance(conn: &Connection, step: &Advance) -> Result<bool, Failure
     Ok(moved > 0)
 }
 
-/// What became of a tick of this schedule.
+/// The outcome of a tick of a schedule.
 #[derive(Debug)]
 pub(super) struct NotedStart {
     schedule: String,

@@ -1,4 +1,4 @@
-//! The connection that the writer writes through, a transaction at a time.
+//! The connection of the writer, and its transactions.
 
 use rusqlite::Connection;
 use switchyard_store::Mutation;
@@ -19,12 +19,12 @@ impl<'c> Session<'c> {
         Ok(Self { conn, appender: Appender::new(conn)?, marker: Marker::default() })
     }
 
-    /// The number of the last event that is committed.
+    /// The number of the last committed event.
     pub(super) fn last_no(&self) -> i64 {
         self.appender.last_no()
     }
 
-    /// All of it or nothing, durable at return.
+    /// Runs `work` in a transaction, which is durable when this returns. An error rolls it back.
     pub(super) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Failure>,
@@ -39,7 +39,7 @@ impl<'c> Session<'c> {
         self.marker.ended(done.is_ok());
         if done.is_err() {
             self.appender.rolled_back(before);
-            // SQLite has rolled back by itself if the disk was full; then this says so, and that is all right.
+            // If the disk was full, SQLite has already rolled back, and this statement fails harmlessly.
             let _ = self.conn.execute_batch("ROLLBACK");
         }
         done

@@ -2,7 +2,8 @@
 
 use rusqlite::{Params, ToSql};
 
-/// The conditions that a filter really has: an index is used only if its column is compared in the text.
+/// The conditions that a filter has. A condition without a value is left out, because SQLite uses an index only if
+/// the statement compares its column.
 #[derive(Default)]
 pub(super) struct Wheres {
     pub(super) clauses: Vec<String>,
@@ -15,12 +16,12 @@ impl Wheres {
         self.values.push(value);
     }
 
-    /// A value of the clause that was pushed last.
+    /// Adds a value for the clause that was pushed last.
     pub(super) fn value(&mut self, value: Box<dyn ToSql>) {
         self.values.push(value);
     }
 
-    /// A clause with a text in it, if there is one.
+    /// Adds a clause with a text value, if there is one.
     pub(super) fn compare(&mut self, clause: &str, value: Option<String>) {
         if let Some(value) = value {
             self.push(clause, Box::new(value));

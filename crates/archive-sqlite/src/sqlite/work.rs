@@ -1,4 +1,4 @@
-//! What the writer is handed, and what it comes to.
+//! The work of the writer, and its results.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::readers::Unread;
 use super::result_cache::CachedResult;
 use super::schedules::{Advance, NotedStart};
 
-/// Something to make durable.
+/// A write to make durable.
 #[derive(Debug)]
 pub(super) enum Work {
     Append(Vec<Event>),
@@ -29,7 +29,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// How much of a transaction it fills, in events.
+    /// The share of a transaction that this work takes, in events.
     pub(super) fn weight(&self) -> usize {
         match self {
             Self::Append(events) => events.len(),
@@ -41,25 +41,25 @@ impl Work {
             | Self::NoteStart(_)
             | Self::Bury(_)
             | Self::RecordBulk(_) => 1,
-            // Other work should not wait for what is behind it, too.
+            // A retention pass closes the transaction, so that other work does not wait for more behind it.
             Self::Retain { .. } => usize::MAX,
         }
     }
 }
 
-/// What work came to.
+/// The result of work.
 #[derive(Debug)]
 pub(super) enum Performed {
     Done,
-    /// A refusal concerns its caller alone: it has changed nothing, and the rest of the transaction goes on.
+    /// A refusal concerns only its caller: it has changed nothing, and the transaction continues.
     Mutated(Result<MutationOutcome, Refusal>),
-    /// Whether there was anything to change.
+    /// Whether anything was changed.
     Changed(bool),
     Removed(usize),
 }
 
 impl Performed {
-    /// How many were removed by work that removes.
+    /// The number of removed runs; 0 for other work.
     pub(super) fn removed(self) -> usize {
         match self {
             Self::Removed(count) => count,
@@ -68,19 +68,19 @@ impl Performed {
     }
 }
 
-/// Why a transaction cannot be finished.
+/// Why a transaction failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The disk or the file, before anything was committed.
+    /// An error of the disk or the file before the commit: nothing was committed.
     Sqlite(rusqlite::Error),
-    /// The disk or the file during COMMIT: what reached the disk shows when the file is opened again.
+    /// An error of the disk or the file during COMMIT: whether it was committed shows when the file is opened again.
     Commit(rusqlite::Error),
-    /// What we were told does not fit what is stored. Nothing is wrong with the file.
+    /// The request contradicts the stored data. The file is not damaged.
     Refused(StoreError),
 }
 
 impl Failure {
-    /// A bug above us.
+    /// The failure for a bug in the caller.
     pub(super) fn contradiction(what: String) -> Self {
         Self::Refused(StoreError::Corrupt(what))
     }

@@ -1,5 +1,5 @@
-//! The one thread that writes. All waiting jobs are one transaction and one disk sync, and then all
-//! of it is acknowledged; what arrives during the sync is the next transaction.
+//! The writer thread. All waiting jobs are one transaction and one disk sync, and then all of them are acknowledged;
+//! jobs that arrive during the sync are the next transaction.
 
 use std::future::Future;
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::work::{Failure, Performed, Work};
 use super::{checkpoint, marker};
 use crate::folder::FolderLock;
 
-/// A transaction takes no more once it has this many events: the first in it should not wait for ever.
+/// Size at which a transaction takes no more jobs, so that its first job does not wait too long.
 const GROUP_EVENTS_MAX: usize = 8_000;
 
 struct Job {
@@ -29,7 +29,7 @@ struct Job {
 #[derive(Debug)]
 pub(super) struct Writer {
     path: Arc<Path>,
-    /// None only while it is being dropped: closing the channel is what ends the thread.
+    /// `None` only during drop: closing the channel ends the thread.
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -52,14 +52,14 @@ impl Writer {
         Ok(Self { path, jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Takes its place in the order now; resolves when it is durable.
+    /// Queues work in the order of the calls; the future resolves when the work is durable.
     pub(super) fn hand_over(
         &self,
         work: Work,
     ) -> impl Future<Output = Result<Performed, StoreError>> + Send + use<> {
         let (ack, answer) = oneshot::channel();
         if let Some(jobs) = &self.jobs {
-            // If the thread is gone, so is `ack`, and the answer below says it.
+            // If the thread is gone, `ack` was dropped, and the error below reports it.
             let _ = jobs.send(Job { work, ack });
         }
         let path = self.path.clone();
@@ -82,14 +82,14 @@ impl Drop for Writer {
     }
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct WriterLoop {
     conn: Connection,
     path: Arc<Path>,
     inbox: Receiver<Job>,
-    /// Reported here, because the caller that registers may have gone away.
+    /// Updated here, because the caller that registers may be gone.
     newest: Arc<Newest>,
-    /// The folder stays ours until the last page is written.
+    /// Keeps the folder locked until the last page is written.
     _lock: Option<Arc<FolderLock>>,
 }
 
@@ -101,7 +101,7 @@ impl WriterLoop {
         }
     }
 
-    /// Leaves one file behind, and word that it is in order.
+    /// Empties the log into the database file, and leaves the clean-shutdown marker.
     fn leave(self) {
         checkpoint::for_good(&self.conn);
         drop(self.conn);
@@ -126,7 +126,7 @@ impl WriterLoop {
         Ok(())
     }
 
-    /// A job of the batch contradicts what is stored: its sender is told, the others are not concerned.
+    /// Writes the jobs separately after one of them contradicts stored data: only its caller gets the error.
     fn write_one_by_one(&self, session: &mut Session<'_>, group: Vec<Job>) -> Result<(), StoreError> {
         let mut left = group.into_iter();
         while let Some(job) = left.next() {
@@ -141,7 +141,7 @@ impl WriterLoop {
                 }
                 Err(Failure::Commit(e)) => {
                     let why = self.give_up_committing(&e, vec![job]);
-                    // The rest was not begun.
+                    // The remaining jobs were not started.
                     refuse_all(left.collect(), &why.clone().not_applied());
                     return Err(why);
                 }
@@ -155,12 +155,12 @@ impl WriterLoop {
             if let Performed::Mutated(Ok(MutationOutcome::Workflow(record))) = &answer {
                 self.newest.learn(record);
             }
-            // The caller may have gone; what is written stays written.
+            // The caller may be gone; the write stays.
             let _ = job.ack.send(Ok(answer));
         }
     }
 
-    /// Everything that waits behind `first`, up to the size of a group.
+    /// All jobs that wait behind `first`, up to the size of a group.
     fn gather(&self, first: Job) -> Vec<Job> {
         let mut weight = first.work.weight();
         let mut group = vec![first];
@@ -173,7 +173,7 @@ impl WriterLoop {
         group
     }
 
-    /// Later events may stand on those that were lost, so after a failed write nothing is taken any more.
+    /// Refuses all later jobs after a failed write: later events may depend on the lost ones.
     fn refuse(&self, why: &StoreError) {
         let later = StoreError::unavailable(format!("{} takes no more: {why}", self.path.display()));
         while let Ok(job) = self.inbox.recv() {
@@ -181,7 +181,7 @@ impl WriterLoop {
         }
     }
 
-    /// Tells everybody in the group that it may have been written: the disk failed while it was being committed.
+    /// Tells all callers of the group that it may have been written: the disk failed during the commit.
     fn give_up_committing(&self, error: &rusqlite::Error, group: Vec<Job>) -> StoreError {
         let path = self.path.display();
         let sentence = sentence(error, &self.path);
@@ -191,7 +191,7 @@ impl WriterLoop {
         why
     }
 
-    /// Tells everybody in the group why nothing of it was written.
+    /// Tells all callers of the group why nothing of it was written.
     fn give_up(&self, error: &rusqlite::Error, session: &Session<'_>, group: Vec<Job>) -> StoreError {
         let why = StoreError::unavailable(format!(
             "cannot write to {}: {}; nothing after event {} was accepted",

@@ -8,8 +8,8 @@ use crate::scripts;
 use crate::store::Checkpoints;
 
 impl Checkpoints {
-    /// Everything of a thread, as it is at one moment, under another id. The copy lives as long as the original. Whether
-    /// there was something to copy.
+    /// Copies everything of a thread, as of one moment, to another id. The copy keeps the TTL of the original.
+    /// Returns whether there was something to copy.
     pub async fn copy_thread(&self, source: &str, target: &str) -> Result<bool, Error> {
         let dump = self.send(source, &scripts::call(&scripts::DUMP, &self.space.thread(source))).await?;
         if dump == Value::Nil {

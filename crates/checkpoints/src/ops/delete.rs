@@ -1,4 +1,4 @@
-//! Deleting threads, and what runs made.
+//! Deletes threads, and the checkpoints of runs.
 
 use redis::Cmd;
 
@@ -8,7 +8,7 @@ use crate::scripts;
 use crate::store::Checkpoints;
 
 impl Checkpoints {
-    /// Everything of a thread, at once. Whether there was anything.
+    /// Deletes everything of a thread atomically. Returns whether there was anything.
     pub async fn delete_thread(&self, thread: &str) -> Result<bool, Error> {
         let mut cmd = Cmd::new();
         cmd.arg("UNLINK").arg(self.space.thread(thread).all());
@@ -16,15 +16,16 @@ impl Checkpoints {
         Ok(reply::integer(&answer).is_some_and(|keys| keys > 0))
     }
 
-    /// Deletes a thread that was not written to since this time of the server's clock. Whether it did.
+    /// Deletes a thread that was not written to since this time of the server's clock. Returns whether it was
+    /// deleted.
     pub async fn delete_idle_thread(&self, thread: &str, since_ms: i64) -> Result<bool, Error> {
         let mut call = scripts::call(&scripts::DELETE_IDLE, &self.space.thread(thread));
         call.arg(since_ms);
         Ok(reply::integer(&self.send(thread, &call).await?) == Some(1))
     }
 
-    /// The checkpoints that were made by any of these runs, in all threads. All threads are looked at; each is changed at
-    /// once. How many checkpoints were removed.
+    /// Deletes the checkpoints that any of these runs made, in all threads. Scans all threads; each is changed
+    /// atomically. Returns the number of removed checkpoints.
     pub async fn delete_for_runs(&self, runs: &[String]) -> Result<u64, Error> {
         if runs.is_empty() {
             return Ok(0);

@@ -1,4 +1,4 @@
-//! The writes since a channel's last stored value: a channel whose checkpoints hold only changes is rebuilt from them.
+//! Reads the writes since a channel's last stored value, to rebuild channels whose checkpoints hold only changes.
 
 use std::collections::HashSet;
 
@@ -13,26 +13,27 @@ use crate::store::Checkpoints;
 use crate::typed::Typed;
 use crate::writes::Write;
 
-/// How many ancestors one call looks at: a long history does not keep the server from others.
+/// Number of ancestors that one call reads, so that a long history does not block the server.
 const ANCESTORS_MAX: usize = 200;
 
 #[derive(Clone, Debug, Default)]
 pub struct DeltaHistory {
-    /// Oldest first.
+    /// The writes, oldest first.
     pub writes: Vec<Write>,
-    /// The stored value before them, if there is one.
+    /// The stored value before the writes, if there is one.
     pub seed: Option<Typed>,
 }
 
 struct Ancestor {
     id: String,
     writes: Vec<Write>,
-    /// Channels, by number, whose stored value is here.
+    /// Channels, by number, whose value this ancestor stores.
     ends: Vec<(usize, Typed)>,
 }
 
 impl Checkpoints {
-    /// For each channel, in their order. The checkpoint's own writes are not part of it: they belong to the next.
+    /// The history of each channel, in the order of the channels. The checkpoint's own writes are not included: they
+    /// belong to the next.
     pub async fn delta_history(
         &self,
         thread: &str,
@@ -45,7 +46,7 @@ impl Checkpoints {
         let mut seen = HashSet::new();
         let mut from = id.map(|id| keys::escape(id).into_owned()).unwrap_or_default();
         let mut is_ancestor = false;
-        // The newest first, as the walk finds them.
+        // Newest first, as the script walks the ancestors.
         while !open.is_empty() {
             let looked_for: Vec<usize> = open.iter().copied().collect();
             let mut call = scripts::call(&scripts::DELTA_HISTORY, &self.space.thread(thread));
@@ -57,7 +58,7 @@ impl Checkpoints {
             let (next, ancestors) =
                 read(answer).ok_or_else(|| Error::corrupt(thread, "its history cannot be read"))?;
             for ancestor in ancestors {
-                // A checkpoint stored again under its own descendant makes the chain a loop.
+                // A checkpoint that was stored again under its own descendant makes the chain a loop.
                 if !seen.insert(ancestor.id) {
                     return Ok(finish(histories));
                 }

@@ -1,4 +1,4 @@
-//! Reading a checkpoint.
+//! Reads a checkpoint.
 
 use redis::Value;
 
@@ -13,7 +13,7 @@ use crate::store::Checkpoints;
 use crate::typed::Typed;
 use crate::writes::{self, Write};
 
-/// A checkpoint as it was stored.
+/// A stored checkpoint.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub thread: String,
@@ -21,31 +21,31 @@ pub struct Stored {
     pub id: String,
     pub parent: Option<String>,
     pub run: Option<String>,
-    /// Its place in the order of the thread.
+    /// The position of the checkpoint in its thread.
     pub seq: u64,
     /// When it was stored, by the server's clock.
     pub at_ms: i64,
-    /// Without its values.
+    /// The checkpoint without its values.
     pub checkpoint: Typed,
     pub metadata: Typed,
     pub values: Vec<(String, Typed)>,
-    /// Pending, in the order in which the graph applies them.
+    /// The pending writes, in the order in which the graph applies them.
     pub writes: Vec<Write>,
 }
 
-/// A checkpoint to be read.
+/// A request to read a checkpoint.
 #[derive(Clone, Debug)]
 pub struct Get {
     pub thread: String,
     pub ns: String,
-    /// Without it, the newest of its namespace.
+    /// The checkpoint to read; the newest of the namespace if `None`.
     pub id: Option<String>,
-    /// Gives the thread that long to live from now on, unless it has a TTL of its own.
+    /// Resets the thread's remaining lifetime to this, unless the thread has a TTL of its own.
     pub refresh_ms: Option<u64>,
 }
 
 impl Get {
-    /// As [`crate::Put::request`].
+    /// Appends the encoded call to a buffer, like [`crate::Put::request`].
     pub fn request(&self, space: &Keyspace, unsent: &mut Vec<u8>) {
         self.call(space).send_with(unsent);
     }
@@ -91,7 +91,7 @@ fn unpack(thread: &str, ns: &str, answer: Value) -> Option<Stored> {
     Some(stored)
 }
 
-/// A checkpoint without its values and writes, and the channels that it refers to.
+/// Decodes a checkpoint without its values and writes, and the channels that it refers to.
 pub(super) fn from_record(thread: &str, ns: &str, id: &str, record: &[u8]) -> Option<(Stored, Vec<String>)> {
     let record = Record::unpack(record)?;
     let stored = Stored {
@@ -110,7 +110,7 @@ pub(super) fn from_record(thread: &str, ns: &str, id: &str, record: &[u8]) -> Op
     Some((stored, record.channels))
 }
 
-/// Fields and values of the hash `writes`, in the order in which the graph applies them.
+/// Decodes fields and values of the hash `writes`, in the order in which the graph applies them.
 pub(super) fn task_writes(pairs: Vec<Value>) -> Option<Vec<Write>> {
     let mut found = Vec::with_capacity(pairs.len());
     let mut pairs = pairs.into_iter();

@@ -1,4 +1,4 @@
-//! The checkpoints of a thread, newest first, a page at a time.
+//! Lists the checkpoints of a thread, newest first, one page at a time.
 
 use redis::Cmd;
 
@@ -10,27 +10,27 @@ use crate::record::Record;
 use crate::reply;
 use crate::store::Checkpoints;
 
-/// Which checkpoints of a thread.
+/// Selects checkpoints of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Seek {
     pub thread: String,
-    /// Of this namespace, or of all.
+    /// Only checkpoints of this namespace; of all if `None`.
     pub ns: Option<String>,
-    /// Only this one.
+    /// Only the checkpoint with this id.
     pub id: Option<String>,
-    /// Stored before this one. If it is not there any more, those whose ids are smaller.
+    /// Only checkpoints stored before this one. If it no longer exists, those with smaller ids.
     pub before: Option<String>,
-    /// Where the page before ended.
+    /// The seq at which the previous page ended.
     pub after_seq: Option<u64>,
     pub count: usize,
-    /// Without values and writes, to look at the metadata first.
+    /// Leaves out values and writes, to read the metadata first.
     pub heads_only: bool,
 }
 
 #[derive(Debug)]
 pub struct Page {
     pub items: Vec<Stored>,
-    /// Where the next page begins.
+    /// The `after_seq` of the next page.
     pub next: Option<u64>,
 }
 
@@ -56,7 +56,8 @@ impl Checkpoints {
         Ok(Page { items, next })
     }
 
-    /// Up to `count` entries of the index. A single namespace is a range of it; of several, the whole is looked at.
+    /// Up to `count` entries of the index. A single namespace is a range of the index; for all namespaces the whole
+    /// index is read.
     async fn listed(&self, seek: &Seek, count: usize) -> Result<Vec<Listed>, Error> {
         let bound = match &seek.before {
             Some(before) => self.before(seek, before).await?,
@@ -126,7 +127,7 @@ impl Checkpoints {
         let records = reply::list(self.send(thread, &cmd).await?).unwrap_or_default();
         let mut heads = Vec::with_capacity(listed.len());
         for (each, record) in listed.iter().zip(records) {
-            // What was deleted meanwhile is left out.
+            // Checkpoints that were deleted meanwhile are left out.
             let Some(record) = reply::bytes(record) else { continue };
             let head = get::from_record(thread, &each.ns, &each.id, &record);
             heads.push(head.ok_or_else(|| Error::corrupt(thread, "a checkpoint cannot be read"))?.0);
@@ -154,7 +155,7 @@ impl Checkpoints {
 enum Bound {
     None,
     Seq(u64),
-    /// The one to be before is gone: ids have to be compared.
+    /// The checkpoint of `before` is gone, so ids are compared.
     Id,
 }
 

@@ -1,4 +1,4 @@
-//! Making threads smaller.
+//! Removes old checkpoints of threads.
 
 use crate::error::Error;
 use crate::reply;
@@ -7,9 +7,9 @@ use crate::store::Checkpoints;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// The newest checkpoint of each namespace stays, and what it is rebuilt from.
+    /// Keeps the newest checkpoint of each namespace, and the ancestors that it is rebuilt from.
     KeepLatest,
-    /// Nothing stays.
+    /// Deletes the whole thread.
     Delete,
 }
 
@@ -28,7 +28,7 @@ impl std::str::FromStr for Strategy {
 }
 
 impl Checkpoints {
-    /// Each thread is changed at once. How many checkpoints were removed by `KeepLatest`.
+    /// Prunes threads, each atomically. Returns the number of checkpoints that `KeepLatest` removed.
     pub async fn prune(&self, threads: &[String], strategy: Strategy) -> Result<u64, Error> {
         let mut removed = 0;
         for thread in threads {

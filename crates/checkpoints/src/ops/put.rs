@@ -1,4 +1,4 @@
-//! Storing a checkpoint.
+//! Stores a checkpoint.
 
 use crate::encoded_call::EncodedCall;
 use crate::error::Error;
@@ -10,21 +10,21 @@ use crate::scripts;
 use crate::store::Checkpoints;
 use crate::typed::Typed;
 
-/// A checkpoint to be stored.
+/// A checkpoint to store.
 #[derive(Clone, Debug)]
 pub struct Put {
     pub thread: String,
     pub id: String,
     pub parent: Option<String>,
     pub run: Option<String>,
-    /// Channels whose value is to be found in earlier checkpoints.
+    /// Channels whose value is rebuilt from earlier checkpoints.
     pub delta: Vec<String>,
-    /// How long the thread lives from now on, unless it has a TTL of its own; 0 is for ever.
+    /// The new lifetime of the thread, unless the thread has a TTL of its own; 0 means no expiry.
     pub ttl_ms: u64,
     checkpoint: Vec<u8>,
     metadata: Vec<u8>,
     refs: Refs,
-    /// Fields and values, and fields that are empty now.
+    /// New fields with their values; `emptied` has the fields without a value.
     values: EncodedCall,
     emptied: EncodedCall,
     /// `ns/`
@@ -49,7 +49,7 @@ impl Put {
         }
     }
 
-    /// The checkpoint without its values.
+    /// Sets the checkpoint without its values.
     pub fn checkpoint(&mut self, format: &str, bytes: &[u8]) {
         self.checkpoint = Typed::encode(format, bytes);
     }
@@ -58,28 +58,28 @@ impl Put {
         self.metadata = Typed::encode(format, bytes);
     }
 
-    /// A channel of the checkpoint whose value, if it has one, was stored before. `version` comes from [`crate::keys`].
+    /// Adds a channel of the checkpoint whose value, if any, was stored before. `version` comes from [`crate::keys`].
     pub fn refer(&mut self, channel: &str, version: &str) {
         self.refs.push(channel, version);
     }
 
-    /// A channel with a new value.
+    /// Adds a channel with a new value.
     pub fn value(&mut self, channel: &str, version: &str, format: &str, bytes: &[u8]) {
         field(&mut self.values, &self.prefix, channel, version);
         self.values.join(&Typed::parts(&keys::escape(format), bytes));
     }
 
-    /// A channel that has no value in its new version.
+    /// Adds a channel that has no value in its new version.
     pub fn empty(&mut self, channel: &str, version: &str) {
         field(&mut self.emptied, &self.prefix, channel, version);
     }
 
-    /// Puts the one call that it is, as the server takes it, behind what is to be sent already.
+    /// Appends the encoded call to a buffer.
     pub fn request(&self, space: &Keyspace, unsent: &mut Vec<u8>) {
         self.call(space).send_with(unsent);
     }
 
-    /// The new checkpoint's place in the order of the thread.
+    /// Decodes the answer: the position of the new checkpoint in its thread.
     pub fn answered(&self, reply: Reply) -> Result<u64, Error> {
         let seq = reply::integer(&reply.0).and_then(|seq| u64::try_from(seq).ok());
         seq.ok_or_else(|| Error::corrupt(&self.thread, "the new checkpoint has no place in the order"))
@@ -110,13 +110,13 @@ impl Put {
     }
 }
 
-/// `ns/channel/version`
+/// Adds the field `ns/channel/version`.
 fn field(words: &mut EncodedCall, prefix: &str, channel: &str, version: &str) {
     words.join(&[prefix.as_bytes(), keys::escape(channel).as_bytes(), b"/", version.as_bytes()]);
 }
 
 impl Checkpoints {
-    /// Stores a checkpoint and its new values at once; its place in the order of the thread.
+    /// Stores a checkpoint and its new values atomically; returns its position in the thread.
     pub async fn put(&self, put: &Put) -> Result<u64, Error> {
         put.answered(Reply(self.send(&put.thread, &put.call(&self.space).command()).await?))
     }

@@ -1,4 +1,4 @@
-//! Storing what a task wrote.
+//! Stores the writes of a task.
 
 use crate::encoded_call::EncodedCall;
 use crate::error::Error;
@@ -16,7 +16,7 @@ pub struct PutWrites {
     pub checkpoint: String,
     pub task: String,
     pub path: String,
-    /// As in [`crate::Put`].
+    /// The new lifetime of the thread, as in [`crate::Put`].
     pub ttl_ms: u64,
     values: Vec<(String, Vec<u8>)>,
 }
@@ -38,7 +38,7 @@ impl PutWrites {
         self.values.push((channel.to_owned(), Typed::encode(format, bytes)));
     }
 
-    /// As [`crate::Put::request`]. Any answer will do.
+    /// Appends the encoded call to a buffer, like [`crate::Put::request`]. The answer is not decoded.
     pub fn request(&self, space: &Keyspace, unsent: &mut Vec<u8>) {
         self.call(space).send_with(unsent);
     }
@@ -56,7 +56,7 @@ impl PutWrites {
 }
 
 impl Checkpoints {
-    /// Stores a task's writes at once. The checkpoint itself may come later.
+    /// Stores a task's writes atomically. The checkpoint itself may be stored later.
     pub async fn put_writes(&self, put: &PutWrites) -> Result<(), Error> {
         self.send(&put.thread, &put.call(&self.space).command()).await?;
         Ok(())

@@ -1,4 +1,4 @@
-//! Figures about all threads of a namespace.
+//! Statistics of all threads of a namespace.
 
 use crate::error::Error;
 use crate::store::Checkpoints;
@@ -10,19 +10,19 @@ pub struct Stats {
     pub values: u64,
     pub tasks: u64,
     pub bytes: u64,
-    /// The largest thread, and what it takes.
+    /// The largest thread, and its size below.
     pub largest_thread: Option<String>,
     pub largest_bytes: u64,
     pub oldest_at_ms: Option<i64>,
     pub newest_at_ms: Option<i64>,
-    /// TTL coverage: threads that end by themselves, that stay, and whose keys do not end together.
+    /// Number of threads whose keys expire, that do not expire, and whose keys do not expire together.
     pub threads_with_ttl: u64,
     pub threads_without_ttl: u64,
     pub threads_with_uneven_ttl: u64,
 }
 
 impl Checkpoints {
-    /// Looks at every thread.
+    /// Collects the statistics by reading every thread.
     pub async fn stats(&self) -> Result<Stats, Error> {
         let mut stats = Stats::default();
         for thread in self.thread_ids().await? {

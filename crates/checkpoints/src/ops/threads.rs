@@ -1,4 +1,4 @@
-//! Which threads there are. Nothing lists them: the keys are scanned, on every server.
+//! Lists threads. There is no index of threads: the keys are scanned, on every server.
 
 use redis::{Cmd, Value};
 
@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::reply;
 use crate::store::Checkpoints;
 
-/// A thread at a glance.
+/// A summary of a thread.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct ThreadInfo {
     pub thread: String,
@@ -15,22 +15,23 @@ pub struct ThreadInfo {
     pub values: u64,
     /// Tasks with pending writes.
     pub tasks: u64,
-    /// The memory that its keys take, as Redis estimates it.
+    /// The memory of the thread's keys, as Redis estimates it.
     pub bytes: u64,
-    /// When it was written to, in milliseconds, by the server's clock.
+    /// When the thread was last written to, in milliseconds, by the server's clock.
     pub at_ms: i64,
-    /// How long it still lives; none is for ever.
+    /// The remaining lifetime; `None` if the thread does not expire.
     pub ttl_ms: Option<u64>,
-    /// Whether all of its keys end together.
+    /// Whether all keys of the thread expire together.
     pub is_ttl_even: bool,
     pub format: String,
 }
 
-/// Keys of a thread that were given their expiry by one script may be read a moment apart.
+/// Allowed difference between the TTLs of a thread's keys: they may be read a moment apart.
 const TTL_SPREAD_MS: i64 = 5_000;
 
 impl Checkpoints {
-    /// The ids of all threads, in no order. Not a snapshot: a thread that comes or goes meanwhile may be in it or not.
+    /// The ids of all threads, unordered. Not a snapshot: a thread that is created or deleted meanwhile may be
+    /// missing or included.
     pub async fn thread_ids(&self) -> Result<Vec<String>, Error> {
         let mut found = std::collections::HashSet::new();
         for (node, first) in self.client.send_everywhere(&self.scan("0")).await? {
@@ -47,7 +48,7 @@ impl Checkpoints {
         Ok(found.into_iter().collect())
     }
 
-    /// The ids of all threads and when each was written to, the last one first.
+    /// The ids of all threads with the time of their last write, latest first.
     pub async fn threads_by_time(&self) -> Result<Vec<(String, i64)>, Error> {
         let mut threads = Vec::new();
         for thread in self.thread_ids().await? {
@@ -66,7 +67,7 @@ impl Checkpoints {
         cmd
     }
 
-    /// The facts about a thread; `None` if there is no such thread.
+    /// The summary of a thread; `None` if there is no such thread.
     pub async fn thread_info(&self, thread: &str) -> Result<Option<ThreadInfo>, Error> {
         let keys = self.space.thread(thread);
         let mut cmds = vec![command("HMGET", [keys.meta(), "format", "at"])];

@@ -1,4 +1,4 @@
-//! How long a thread lives.
+//! Sets the lifetime of a thread.
 
 use crate::error::Error;
 use crate::reply;
@@ -7,11 +7,11 @@ use crate::store::Checkpoints;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ttl {
-    /// As the saver says that writes to it.
+    /// The setting of the saver that writes to the thread.
     OfSaver {
         ttl_ms: u64,
     },
-    /// A TTL of its own, which wins over the savers' setting.
+    /// The thread's own TTL, which overrides the setting of the savers.
     Own {
         ttl_ms: u64,
     },
@@ -19,7 +19,7 @@ pub enum Ttl {
 }
 
 impl Checkpoints {
-    /// From now on, and again from each write on. Whether there is such a thread.
+    /// Sets the lifetime from now on, and again from each write on. Returns whether the thread exists.
     pub async fn set_ttl(&self, thread: &str, ttl: Ttl) -> Result<bool, Error> {
         let (saver_ms, own) = match ttl {
             Ttl::OfSaver { ttl_ms } => (ttl_ms, String::new()),

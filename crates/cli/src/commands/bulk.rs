@@ -1,4 +1,4 @@
-//! `switchyard bulk …`, and what the commands on runs do with `--filter`.
+//! `switchyard bulk …`, and the `--filter` of commands on runs.
 
 use switchyard_api::{BulkPreview, BulkView};
 use switchyard_store::{BulkAction, BulkResult, Clock, RunFilter, SystemClock};
@@ -10,7 +10,7 @@ use crate::output;
 use crate::settings::Settings;
 use crate::target;
 
-/// Results that are shown.
+/// The most results that are shown.
 const RESULTS_SHOWN: usize = 1_000;
 
 /// Look at jobs that do something to every run of a filter
@@ -81,7 +81,7 @@ impl BulkArgs {
         filter.map(Some).map_err(|bad| Failure::usage(bad.to_string()))
     }
 
-    /// Starts the job, or says what it would do.
+    /// Starts the job, or with `--dry-run` shows what it would do.
     pub(crate) async fn start(
         &self,
         action: BulkAction,

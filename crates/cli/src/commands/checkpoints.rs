@@ -69,14 +69,14 @@ impl Target {
 }
 
 impl Which {
-    /// The last moment of writing that is old enough, by the server's clock.
+    /// The latest last-write time that counts as old enough, by the clock of Redis.
     async fn cutoff_ms(&self, store: &Checkpoints) -> Result<Option<i64>, Failure> {
         let Some(age) = &self.older_than else { return Ok(None) };
         let age_ms = i64::try_from(age.0.as_millis()).unwrap_or(i64::MAX);
         Ok(Some(store.now_ms().await?.saturating_sub(age_ms)))
     }
 
-    /// In the order in which they were written to, the last one first. Of threads that were named, all must be there.
+    /// The selected threads, the last written first. Every named thread must exist.
     async fn threads(&self, store: &Checkpoints) -> Result<Vec<ThreadInfo>, Failure> {
         let cutoff_ms = self.cutoff_ms(store).await?;
         let ids = match self.threads.is_empty() {

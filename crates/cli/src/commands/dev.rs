@@ -16,7 +16,7 @@ use crate::stores::Role;
 use files::Files;
 use live::Live;
 
-/// How often files and runs are looked at.
+/// How often files and runs are polled.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 /// Serve like `up`, register workflows whenever you save them, and show runs live
@@ -51,7 +51,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     serve_until_stopped(settings, Role::All, false, &args.paths).await
 }
 
-/// Registers files as they change, and shows runs as they start, until it is dropped.
+/// Registers files when they change, and shows runs when they start, until the future is dropped.
 pub(crate) async fn watch(engine: Engine, paths: Vec<PathBuf>) {
     let mut files = Files::new(paths);
     let mut live = Live::new(engine.clock().now());

@@ -123,7 +123,7 @@ async fn examine(settings: &Settings, deep: bool) -> Result<Vec<Check>, Failure>
     Ok(checks)
 }
 
-/// Whether Redis and the archive belong together. What is wrong with the archive itself is said elsewhere.
+/// Checks whether Redis and the archive belong together. Other checks report problems of the archive itself.
 async fn belongs(admin: &RedisAdmin, settings: &Settings) -> Option<Check> {
     let mark = match stores::postgres(settings).ok()? {
         Some(target) => PostgresArchive::open(target).await.ok()?.mark().await.ok()?,

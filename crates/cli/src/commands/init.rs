@@ -47,12 +47,12 @@ pub(crate) fn execute(args: &Args) -> Result<(), Failure> {
     tell(&paths, args.json)
 }
 
-/// Without `./` in front.
+/// The path of a file in the folder, without a leading `./`.
 fn place(folder: &Path, name: &str) -> PathBuf {
     if folder == Path::new(".") { name.into() } else { folder.join(name) }
 }
 
-/// Refuses a file that was made since the command looked.
+/// Writes a new file; fails if the file was created since the command checked.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     fs::File::create_new(path)?.write_all(text.as_bytes())
 }

@@ -69,7 +69,7 @@ fn fields(value: &Map<String, Value>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Memory holds what the history folds to, and nothing else.
+/// Shows a run of a data folder: its state in memory is exactly what its history folds to.
 async fn in_folder(args: &Args, history: &History) -> Result<(), Failure> {
     let run = history.state(args.run, None).await?;
     let record = history.run(args.run).await?;
@@ -99,7 +99,7 @@ fn state(run: &Run) -> Map<String, Value> {
     state
 }
 
-/// As a line of `dag:{run}` has it.
+/// A node in the format of a line of `dag:{run}`.
 fn node(node: &NodeRun) -> Value {
     json!({
         "state": node.state, "attempt": node.attempt, "claim": node.claim, "continues": node.continues,
@@ -108,7 +108,7 @@ fn node(node: &NodeRun) -> Value {
     })
 }
 
-/// Of its children how many there are: a long list of them says little.
+/// What a node waits for. Child runs are counted instead of listed.
 fn wait(wait: &Waiting) -> Value {
     match wait {
         Waiting::Retry { until } => json!({ "retry": { "until": until } }),

@@ -81,17 +81,18 @@ pub(crate) async fn execute(command: Command, settings: &Settings) -> Result<(),
     }
 }
 
-/// Where the keys are.
+/// Access to the keys: through a target, or directly in Postgres.
 enum Keys {
     Served(Box<dyn Target>),
-    /// In Postgres itself, past every server on it. The operation is that of the command's one change.
+    /// Directly in Postgres, without a server. `operation` is the id of the command's one change.
     Archive {
         keys: ApiKeys,
         operation: OperationId,
     },
 }
 
-/// The server or the folder that any command would act on; Postgres itself, if that was named more expressly.
+/// Chooses Postgres directly if its setting outranks that of the server or `--server none` is given; otherwise the
+/// target of any command.
 async fn find(settings: &Settings, operation: Option<OperationId>) -> Result<Keys, Failure> {
     let (server, postgres) = (target::rank(settings, "server"), target::rank(settings, "postgres.url"));
     let served = settings.server.as_str() != target::NO_SERVER;
@@ -178,7 +179,7 @@ fn row(record: &ApiKeyView) -> [String; 4] {
 
 async fn revoke(args: &RevokeArgs, keys: &Keys) -> Result<(), Failure> {
     let id = &args.id;
-    // Before it is revoked: it may be the one that is used here.
+    // List the keys before revoking: this command may use the revoked key itself.
     let before = keys.all().await?;
     let live = |key: &&ApiKeyView| key.revoked_at.is_none();
     let revoked = before.iter().filter(live).any(|key| key.id == *id);

@@ -144,7 +144,7 @@ async fn resume(run: RunId, how: How<'_>) -> Result<(), Failure> {
 }
 
 async fn start(file: &str, args: &Args, how: How<'_>) -> Result<(), Failure> {
-    // Everything that can be wrong with what was typed is found before the folder is touched.
+    // All arguments are checked before the folder is opened.
     let input = args.input.read()?;
     let program = if is_file(file) { Some(input::program(file)?) } else { None };
     if let Some(program) = &program {
@@ -174,7 +174,7 @@ fn is_file(file: &str) -> bool {
     file == "-" || Path::new(file).exists()
 }
 
-/// A workflow by its name, which must be there.
+/// Finds a registered workflow by its name; it must exist.
 async fn registered(name: &str, target: &dyn Target) -> Result<Source, Failure> {
     let unknown = || {
         Failure::usage(format!("there is neither a file nor a registered workflow `{name}`"))
@@ -182,7 +182,7 @@ async fn registered(name: &str, target: &dyn Target) -> Result<Source, Failure> 
     };
     match target.definition(name, None).await {
         Ok(_) => Ok(Source::Named(name.to_owned())),
-        // A server that does not answer says more than that.
+        // If the server does not answer, its failure is more helpful than `unknown`.
         Err(failure) if target.is_worked_at() && failure.is_store() => Err(failure),
         Err(_) => Err(unknown()),
     }

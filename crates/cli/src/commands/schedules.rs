@@ -256,7 +256,7 @@ fn row(schedule: &ScheduleView) -> [String; 6] {
     ]
 }
 
-/// The lines of a schedule, as a table shows them.
+/// Joins the cron lines of a schedule into one, for a table.
 fn one_line(cron: &str) -> String {
     cron.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
@@ -283,7 +283,7 @@ async fn show(args: &ShowArgs, settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a schedule does beside its ticks.
+/// Describes the policies of a schedule, such as overlap and catch-up.
 fn policies(schedule: &ScheduleView) -> String {
     let overlap = match schedule.overlap {
         Overlap::Skip => "skip",
@@ -298,7 +298,7 @@ fn policies(schedule: &ScheduleView) -> String {
     format!("jitter {}, overlap {overlap}, catch-up {catch_up}", schedule.jitter)
 }
 
-/// What became of a tick.
+/// Describes the outcome of a tick.
 fn outcome(start: &StartView) -> String {
     let by = start.by.as_deref().map_or_else(String::new, |by| format!(" by {by}"));
     match start.outcome {

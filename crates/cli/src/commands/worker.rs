@@ -45,7 +45,7 @@ pub(crate) async fn execute(settings: &Settings) -> Result<(), Failure> {
         let address = listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string());
         output::tell(&format!("  metrics http://{address}/metrics"));
         let state = ServerState::new(stores.engine().clone(), stores.services().clone());
-        // It ends with the process: a worker that stops is still looked at.
+        // The health server runs until the process ends: a stopping worker is still probed.
         tokio::spawn(serve_health(listener, state, std::future::pending()));
     }
     signals.next().await;

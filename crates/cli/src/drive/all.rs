@@ -1,4 +1,4 @@
-//! Every unfinished run, followed to its end.
+//! Follows every unfinished run to its end.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -12,8 +12,8 @@ use crate::errors::{Exit, Failure};
 use crate::output;
 use crate::target::Target;
 
-/// Works, or lets the server work, until every run has ended. With `json`, a document a line, in the order in which
-/// they end.
+/// Follows all unfinished runs until they have ended; in a folder, this process executes them. With `json`, prints one
+/// document per line, in the order in which the runs end.
 pub(crate) async fn all_to_end(target: &mut dyn Target, how: How<'_>) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let answer = follow(target, how, &mut signals).await;
@@ -55,7 +55,7 @@ fn stopped(target: &dyn Target, exit: Exit, resume: &str) -> Failure {
     Failure::silent(exit)
 }
 
-/// Runs that are not paused.
+/// The unfinished runs that are not paused; reports the paused ones.
 async fn unfinished(target: &dyn Target) -> Result<Vec<RunId>, Failure> {
     let mut runs = Vec::new();
     for RunAt { run_id: run, status } in target.unfinished().await? {
@@ -94,7 +94,7 @@ async fn ended(target: &dyn Target, run: RunId) -> Result<RunView, Failure> {
     }
 }
 
-/// Whether it succeeded.
+/// Shows the end of a run, and returns whether it succeeded.
 fn tell_end(target: &dyn Target, run: RunView, how: How<'_>) -> Result<bool, Failure> {
     let verdict = ending::verdict(&run, target);
     if how.json {

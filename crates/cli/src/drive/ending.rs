@@ -1,4 +1,4 @@
-//! What is shown when a run has ended.
+//! Shows the end of a run.
 
 use std::io::IsTerminal;
 
@@ -14,7 +14,7 @@ use crate::errors::Failure;
 use crate::output;
 use crate::target::Target;
 
-/// The contract of `run --json`.
+/// The document that `run --json` prints.
 #[derive(Serialize)]
 struct Document<'a> {
     run_id: RunId,
@@ -36,7 +36,7 @@ pub(crate) fn show(view: RunView, json: bool, target: &dyn Target) -> Result<(),
     verdict
 }
 
-/// Says which values could not be brought back: what stands in their places are references.
+/// Warns about payloads that could not be loaded: the document has references in their places.
 pub(crate) fn tell_missing(view: &RunView) {
     for missing in &view.missing {
         output::tell(&format!("warning: {} is missing: {}", missing.path, missing.reason));
@@ -47,7 +47,7 @@ pub(crate) fn document(view: RunView) -> Result<(), Failure> {
     Ok(output::json(&contract(&trimmed(view)))?)
 }
 
-/// One of several: never more than a line.
+/// Prints the document of one of several runs, on one line.
 pub(super) fn document_line(view: RunView) -> Result<(), Failure> {
     Ok(output::json_line(&contract(&trimmed(view)))?)
 }
@@ -62,14 +62,14 @@ fn contract(view: &RunView) -> Document<'_> {
     }
 }
 
-/// A run without the hidden step that computes its output, unless there is something to see.
+/// Removes the hidden step that computes the output of the run, unless that step has not succeeded.
 pub(crate) fn trimmed(mut view: RunView) -> RunView {
     view.nodes.0.retain(|(id, node)| &**id != "/output" || node.status != NodeState::Succeeded);
     view
 }
 
 fn print(text: &RawValue) -> Result<(), Failure> {
-    // Parsed only to be indented: a program gets the text as it is.
+    // The text is parsed only to be indented on a terminal; a program gets it unchanged.
     match serde_json::from_str::<Value>(text.get()) {
         Ok(value) if std::io::stdout().is_terminal() => Ok(output::json_pretty(&value)?),
         _ => Ok(output::json_text(text.get())?),

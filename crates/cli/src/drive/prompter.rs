@@ -1,4 +1,4 @@
-//! What a run waits for that only a person can give: approvals are asked for on a terminal, and said otherwise.
+//! Approvals and signals that a run waits for: asks for approvals on a terminal, and otherwise prints the commands.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::progress::Progress;
 use crate::settings;
 use crate::target::Target;
 
-/// How often runs that a run has started are looked through: their events are not followed.
+/// How often child runs are checked for approvals: their events are not followed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Prompter<'a> {
     how: How<'a>,
     run: RunId,
-    /// Something was seen that may want an approval.
+    /// An event may have opened an approval.
     look: bool,
     has_children: bool,
     told: HashSet<ApprovalId>,
@@ -35,7 +35,7 @@ pub(super) struct Prompter<'a> {
     ticks: Interval,
 }
 
-/// Why the desk has something to do.
+/// Why [`Prompter::next`] returned.
 #[derive(Debug)]
 pub(super) enum Wake {
     /// A line from the terminal; `None` when no more can come.
@@ -43,11 +43,11 @@ pub(super) enum Wake {
     Tick,
 }
 
-/// A question that stands on the terminal.
+/// The open question on the terminal.
 #[derive(Debug)]
 struct Question {
     approval: ApprovalId,
-    /// Once it is known, the comment is asked for.
+    /// The decision; once it is known, the prompter asks for the comment.
     decision: Option<Decision>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Prompter<'a> {
         }
     }
 
-    /// Says what a run was waiting for already.
+    /// Reports the waits of a run that began before it was followed.
     pub(super) fn tell_standing(&self, run: &RunView, target: &dyn Target, progress: &Progress) {
         for (id, node) in &run.nodes.0 {
             if let Some(Wait::Signal { name }) = &node.waits {
@@ -88,7 +88,7 @@ impl<'a> Prompter<'a> {
                     self.tell_signal(name, target, progress);
                 }
             }
-            // Its time-out may have decided while the question was open.
+            // The approval's time-out may have decided it while the question was open.
             "approval_decided" => self.withdraw(event.text("approval").unwrap_or_default(), progress),
             _ => {}
         }
@@ -99,7 +99,7 @@ impl<'a> Prompter<'a> {
         progress.hint(&self.how_to(&send, "", target));
     }
 
-    /// The command that gives the run what it waits for: beside a server, or after this process.
+    /// The command that ends the wait: at once if a server executes the run, otherwise after this process has stopped.
     fn how_to(&self, command: &str, or: &str, target: &dyn Target) -> String {
         if target.is_worked_at() {
             return format!("{command}{or}");
@@ -162,14 +162,14 @@ impl<'a> Prompter<'a> {
             output::tell(&serde_json::to_string_pretty(&shown).unwrap_or_default());
         }
         let lines = self.lines.get_or_insert_with(read_lines);
-        // What was typed before the question is not an answer to it.
+        // Lines typed before the question are not answers to it.
         while lines.try_recv().is_ok() {}
         output::ask("approve? [y/n]");
         self.asking = Some(Question { approval: record.approval.clone(), decision: None });
         Ok(())
     }
 
-    /// Returns when a line was typed into a question, or when it is time to look through the children.
+    /// Returns when the user has answered the question, or when the next check of the child runs is due.
     pub(super) async fn next(&mut self) -> Wake {
         let (asking, has_children) = (self.asking.is_some(), self.has_children);
         let line = async {

@@ -1,13 +1,13 @@
-//! Ctrl-C, and what a supervisor sends.
+//! Ctrl-C, and SIGTERM from a supervisor.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::errors::{Exit, Failure};
 
-/// Makes a write beyond the limit of a file's size an error, which the store reports, instead of the end of the process.
-/// Programs of `command` nodes start with the default again. Has to be called in the runtime.
+/// Makes a write beyond the file size limit an error, which the store reports, instead of killing the process.
+/// Programs of `command` nodes start with the default again. Must be called within the runtime.
 pub(crate) fn survive_file_size_limit() {
-    // Listening replaces the default for good; nothing has to be heard.
+    // Installing a handler replaces the default permanently; the signal itself is ignored.
     if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
         tracing::warn!(%error, "a write beyond the limit of a file's size will end this process");
     }
@@ -20,7 +20,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From here on they no longer end the process by themselves.
+    /// Installs the handlers: from now on, SIGINT and SIGTERM no longer kill the process.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let cannot = |error| Failure::store(format!("cannot listen for signals: {error}"));
         Ok(Self {
@@ -29,7 +29,7 @@ impl Signals {
         })
     }
 
-    /// The result of this future; dropped on Ctrl-C or SIGTERM.
+    /// Awaits `work`, and drops it on Ctrl-C or SIGTERM.
     pub(crate) async fn unless_sent<T>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,

@@ -1,4 +1,4 @@
-//! What is typed into a question.
+//! Reads the answers to questions on the terminal.
 
 use std::io::BufRead;
 
@@ -13,7 +13,7 @@ pub(super) fn decision(line: &str) -> Option<Decision> {
     }
 }
 
-/// On a thread of its own: a read from a terminal cannot be called off, and must not keep the process.
+/// Reads lines from stdin on its own thread: a read from a terminal cannot be cancelled, and must not delay the exit.
 pub(super) fn read_lines() -> mpsc::UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {

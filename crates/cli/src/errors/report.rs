@@ -1,4 +1,4 @@
-//! Problems of a workflow text: with the lines they are about on a terminal, one line each otherwise.
+//! Prints the problems of a text: on a terminal with the source lines, otherwise one line each.
 
 use std::fmt;
 
@@ -27,12 +27,12 @@ fn draw(diagnostics: &Diagnostics, text: Option<&str>) -> Option<String> {
 
 fn source(diagnostics: &Diagnostics, text: Option<&str>) -> Option<NamedSource<String>> {
     let file = diagnostics.file.as_deref()?;
-    // A problem may be in another file than the one that was given: one that it includes.
+    // A problem may be in an included file instead of the given one.
     let text = text.map_or_else(|| std::fs::read_to_string(file).ok(), |text| Some(text.to_owned()))?;
     Some(NamedSource::new(escape::one_line(file), escape::in_place(&text)))
 }
 
-/// One problem, as miette wants it.
+/// Adapts one problem to miette.
 #[derive(Debug)]
 struct Shown<'a> {
     diagnostic: &'a Diagnostic,

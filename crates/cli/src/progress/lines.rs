@@ -1,4 +1,4 @@
-//! What an event says to a person, in one line.
+//! Describes an event for a person, in one line.
 
 use serde_json::Value;
 use switchyard_api::Event;
@@ -27,10 +27,10 @@ impl Mark {
     }
 }
 
-/// `None` for events that are not shown as progress. `begun`: when the current attempt at the node began.
+/// The line for an event; `None` if it is not shown as progress. `begun`: when the current attempt at the node began.
 pub(crate) fn describe(event: &Event, begun: Option<Timestamp>) -> Option<(Mark, String)> {
     match event.node() {
-        // The hidden last step is news only when it fails.
+        // The hidden last step is shown only when it fails.
         Some("/output") if &*event.kind != "node_failed" => None,
         Some(node) => about_node(node, event, begun),
         None => about_run(event).map(|text| (Mark::Note, text)),
@@ -41,7 +41,7 @@ fn about_node(node: &str, event: &Event, begun: Option<Timestamp>) -> Option<(Ma
     let since = begun.map_or(String::new(), |begun| format!(" ({})", took(event.at.since(begun))));
     let attempt = event.number("attempt").unwrap_or(1);
     Some(match &*event.kind {
-        // A node that was woken goes on; it does not start.
+        // A node that was woken continues its attempt, which began earlier.
         "node_started" if begun.is_some_and(|begun| begun != event.at) => return None,
         "node_started" if attempt == 1 => (Mark::Start, format!("{node} started")),
         "node_started" => (Mark::Start, format!("{node} started, attempt {attempt}")),
@@ -82,7 +82,7 @@ fn waiting(node: &str, on: &Value) -> Option<String> {
     if let Some(name) = on["signal"]["name"].as_str() {
         return Some(format!("{node} waits for signal `{name}`"));
     }
-    // An approval is told with how to decide it.
+    // Callers report approvals, with the commands to decide them.
     Some(match on["children"]["children"].as_array()?.len() {
         1 => format!("{node} waits for a run of its own"),
         many => format!("{node} waits for {many} runs of its own"),
@@ -110,7 +110,7 @@ fn about_run(event: &Event) -> Option<String> {
         "run_queued" => "its start has come; it lines up for its concurrency key".to_owned(),
         "run_paused" => format!("paused by {by}"),
         "run_resumed" => format!("resumed by {by}"),
-        // A failure was told at its node, and is told again with the end of the run.
+        // A failure was shown at its node, and is shown again with the end of the run.
         "run_closing" if event.text("outcome") == Some("cancelled") => {
             event.field("error")["message"].as_str()?.to_owned()
         }

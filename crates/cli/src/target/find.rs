@@ -1,8 +1,8 @@
-//! Server or folder?
+//! Chooses the target of a command: server or data folder.
 //!
-//! Whichever was named more expressly counts: a flag more than the environment, that more than the settings file, that
-//! more than a default. A server that is less express than the folder is used only if it works on that very folder; a
-//! server that is more express has to be there. With neither named, the server comes first, if one answers.
+//! A flag beats the environment, the environment beats the settings file, the file beats a default. If the folder ranks
+//! higher than the server, the server is used only if it works on that folder; if the server ranks higher, it must
+//! answer. If neither is named, the server is used if one answers, else the folder.
 
 use std::time::Duration;
 
@@ -16,33 +16,33 @@ use crate::errors::Failure;
 use crate::output;
 use crate::settings::Settings;
 
-/// A running server accepts at once; the command should not wait for one that is not there.
+/// The time-out of connecting: a running server accepts at once, and the command should not wait for a missing one.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The setting that means: no server, even if one answers.
+/// The setting that excludes the server, even if one answers.
 pub(crate) const NO_SERVER: &str = "none";
 
-/// What is at the server's address.
+/// The result of probing the server's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ServerProbe {
     NoAnswer,
-    /// A server that works on the folder that is set.
+    /// A server that works on the configured folder.
     SameFolder,
-    /// A server that works on something else.
+    /// A server that works on another folder or on a shared store.
     Elsewhere,
-    /// A server that says nothing about itself to us.
+    /// A server that refuses to identify itself to this client.
     Closed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Server,
-    /// The user is told, because the folder is another one.
+    /// The server, with a notice, because it does not work on the configured folder.
     ServerElsewhere,
     Folder,
-    /// What was named is not there, or not for us.
+    /// The named server does not answer, or refuses this client.
     NoServer,
-    /// Two places were named, equally expressly.
+    /// A server and a folder were named by sources of the same rank.
     Contradiction,
 }
 
@@ -60,7 +60,7 @@ fn choose(server: u8, data: u8, seen: ServerProbe) -> Choice {
     }
 }
 
-/// Finds out where a command acts.
+/// Finds the target of a command.
 pub(crate) async fn find(settings: &Settings) -> Result<Box<dyn Target>, Failure> {
     let address = settings.server.as_str();
     if address == NO_SERVER {
@@ -103,7 +103,7 @@ fn client(settings: &Settings) -> ClientBuilder {
     builder
 }
 
-/// How expressly a setting was made.
+/// The rank of a setting's source: 0 for the default; file, environment and flag rank higher in this order.
 pub(crate) fn rank(settings: &Settings, key: &str) -> u8 {
     let origin = settings.loaded().iter().find(|(setting, ..)| setting.key == key).map(|found| found.2);
     match origin {

@@ -1,4 +1,4 @@
-//! A data folder, opened alone to change something, or looked into beside another process.
+//! A data folder as the target: opened exclusively to change something, or read beside another process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,17 +28,17 @@ use crate::errors::Failure;
 use crate::settings::{Settings, principal};
 use crate::{drive, store};
 
-/// Events are read in pieces, so that a long history is not held at once.
+/// Events per page, so that a long history is not held in memory at once.
 const PIECE: usize = 1_000;
 
-/// How often a history is read that another process writes without notifying this one.
+/// How often to poll a history that another process writes.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) struct Folder {
     settings: Settings,
-    /// Once it is opened for work.
+    /// The store, once the folder is opened for work.
     store: Option<Embedded>,
-    /// Of the next change, if it repeats an earlier one.
+    /// The operation id of the next change, if it repeats an earlier one.
     repeats: Mutex<Option<OperationId>>,
 }
 
@@ -47,7 +47,7 @@ impl Folder {
         Self { settings, store: None, repeats: Mutex::default() }
     }
 
-    /// For one change.
+    /// The operation id of one change.
     fn operation(&self) -> OperationId {
         self.repeats.lock().take().unwrap_or_else(ids::operation_id)
     }
@@ -59,7 +59,7 @@ impl Folder {
         }
     }
 
-    /// Changes something: in the open folder, or in one that is opened for it.
+    /// Makes a change in the folder, which is opened for it unless it is open already.
     async fn act<T>(&self, act: impl AsyncFnOnce(&Engine) -> Result<T, EngineError>) -> Result<T, Failure> {
         match &self.store {
             Some(store) => Ok(act(store.engine()).await?),
@@ -67,7 +67,7 @@ impl Folder {
         }
     }
 
-    /// Gives a command to a run, and says where it stands then.
+    /// Sends a command to a run, and returns the run's status afterwards.
     async fn command(
         &self,
         run: RunId,
@@ -173,7 +173,7 @@ impl Target for Folder {
     async fn workers(&self) -> Result<WorkersView, Failure> {
         match &self.store {
             Some(store) => Ok(store.engine().workers().await?),
-            // No process works here, or it is one that this command cannot ask.
+            // No process works in this folder, or this command cannot reach it.
             None => Ok(WorkersView { workers: Vec::new() }),
         }
     }
@@ -277,7 +277,7 @@ impl Target for Folder {
         let (id, by) = (self.operation(), principal());
         self.act(async |engine| {
             let job = engine.start_bulk(&by, &id, action.clone(), filter).await?;
-            // No duty works here.
+            // No background duty runs in this process, so the command completes the job itself.
             while engine.work_bulk().await? {}
             engine.history().bulk_job(&job.job.id).await
         })
@@ -450,7 +450,7 @@ impl Target for Folder {
     }
 }
 
-/// Makes a key in the archive itself, past every server on it.
+/// Creates a key directly in the archive, without a server.
 pub(crate) async fn create_key(
     keys: &ApiKeys,
     operation: &OperationId,
@@ -460,7 +460,7 @@ pub(crate) async fn create_key(
     Ok(MadeKey { record: made.record.into(), text: made.text })
 }
 
-/// Revokes a key in the archive itself, past every server on it.
+/// Revokes a key directly in the archive, without a server.
 pub(crate) async fn revoke_key(keys: &ApiKeys, operation: &OperationId, id: &str) -> Result<(), Failure> {
     keys.revoke(&principal(), operation, id).await?;
     Ok(())
@@ -480,7 +480,7 @@ fn shown(events: Vec<switchyard_core::run::Event>) -> Result<Vec<Event>, Failure
     events.iter().map(|event| Event::of(event).map_err(Failure::from)).collect()
 }
 
-/// The store of this process tells.
+/// Follows a run through the notifications of this process's store.
 struct Told(switchyard_runtime::Follow);
 
 #[async_trait]
@@ -490,7 +490,7 @@ impl Follow for Told {
     }
 }
 
-/// Another process may be writing.
+/// Follows a run by polling its history, which another process may write.
 struct Looking {
     history: History,
     run: RunId,

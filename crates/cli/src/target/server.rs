@@ -1,4 +1,4 @@
-//! A server that works on runs, asked over HTTP.
+//! A server as the target, reached over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use super::{Follow, Fork, LogsQuery, MadeKey, NewSchedule, Opening, Patch, Sourc
 use crate::errors::Failure;
 use crate::settings::{self, Settings};
 
-/// The largest pages that the API has.
+/// The largest pages that the API returns.
 const RUNS_PAGE_MAX: usize = 200;
 const EVENTS_PAGE_MAX: usize = 1_000;
 
 pub(super) struct Server {
     client: Client,
     settings: Settings,
-    /// Of the next change, if it repeats an earlier one.
+    /// The operation id of the next change, if it repeats an earlier one.
     repeats: Mutex<Option<OperationId>>,
 }
 
@@ -39,7 +39,7 @@ impl Server {
         Self { client, settings, repeats: Mutex::default() }
     }
 
-    /// For one change.
+    /// The client for one change, with the operation id if it repeats an earlier one.
     fn changing(&self) -> Client {
         match self.repeats.lock().take() {
             Some(id) => self.client.with_operation_id(id),
@@ -101,7 +101,7 @@ impl Target for Server {
             unfinished.extend(self.runs(&filter).await?.runs);
         }
         unfinished.sort_by_key(|record| record.run_id);
-        // One that moved on meanwhile may be there twice.
+        // A run whose status changed between two requests may be listed twice.
         unfinished.dedup_by_key(|record| record.run_id);
         Ok(unfinished.iter().map(|record| RunAt { run_id: record.run_id, status: record.status }).collect())
     }
@@ -204,7 +204,7 @@ impl Target for Server {
             submission = submission.parallelism(parallelism);
         }
         let (run, before) = self.changing().submit_once(&submission).await?;
-        // A key of the client's own was used before only by a try of this command whose answer was lost.
+        // A key that the client generated was used before only by a try of this command whose response was lost.
         Ok(Taken { run: run.run_id, before: before && wanted.idempotency_key.is_some() })
     }
 
@@ -386,7 +386,7 @@ impl Target for Server {
     }
 }
 
-/// Its stream ends with the run.
+/// Follows a run through the server's event stream, which ends with the run.
 struct Streamed(Events);
 
 #[async_trait]

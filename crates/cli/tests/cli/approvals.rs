@@ -1,4 +1,4 @@
-//! A person decides.
+//! Approvals: a person approves or rejects.
 
 use crate::harness::{Sandbox, assert_transcript};
 
@@ -15,7 +15,7 @@ nodes:
   pay: {type: transform, needs: [review], value: paid}
 ";
 
-/// A run that was interrupted while it waited, and what it waited for.
+/// A run that was interrupted while it waited, and its approval.
 fn waiting(sandbox: &Sandbox) -> (String, String) {
     let mut running = sandbox.spawn(&["run", "review.yaml"]);
     running.wait_for("waits for approval");

@@ -1,4 +1,4 @@
-//! The same commands on a folder and through a server that works on it: the same data, words and exit codes.
+//! The same commands on a folder and through a server on such a folder give the same data, messages and exit codes.
 
 use crate::harness::{GATE, HELLO, Sandbox, assert_transcript, transcript};
 
@@ -18,7 +18,7 @@ nodes:
 
 const OPS: &str = "- {op: add_node, id: extra, node: {type: transform, value: 3}}\n";
 
-/// Tells a story on a folder, and on the same kind of folder through a server.
+/// Runs a scenario on a folder, and on another folder through a server.
 fn both_ways(story: impl Fn(&Sandbox)) {
     let files = [
         ("hello.yaml", HELLO),
@@ -35,19 +35,19 @@ fn both_ways(story: impl Fn(&Sandbox)) {
     assert_eq!(up.ends().0, Some(0));
 }
 
-/// Without hints: what to do next is another thing where a server is at work.
+/// The transcript without hints, which differ when a server executes the runs.
 fn said(sandbox: &Sandbox, args: &[&str]) -> String {
     let whole = transcript(&sandbox.output(args));
     whole.lines().filter(|line| !line.starts_with("hint: ")).map(|line| format!("{line}\n")).collect()
 }
 
-/// Without stderr: how far a run is when it is looked at is another thing as well.
+/// The transcript without stderr, which depends on how far the run is.
 fn data(sandbox: &Sandbox, args: &[&str]) -> String {
     let whole = transcript(&sandbox.output(args));
     whole.split("--- stderr").next().unwrap().to_owned()
 }
 
-/// A run of this workflow that waits, and that no command watches any more.
+/// Starts a run that waits, and interrupts the command that follows it.
 fn waiting(sandbox: &Sandbox, args: &[&str], for_what: &str) -> String {
     let mut running = sandbox.spawn(args);
     running.wait_for(for_what);
@@ -56,7 +56,7 @@ fn waiting(sandbox: &Sandbox, args: &[&str], for_what: &str) -> String {
     sandbox.newest_run()
 }
 
-/// The first key closes the server, so that the rest of the story is told with it.
+/// The server requires keys after the first one, so the rest of the scenario uses that key.
 #[test]
 fn keys() {
     both_ways(|sandbox| {

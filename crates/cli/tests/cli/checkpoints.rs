@@ -1,4 +1,4 @@
-//! `switchyard checkpoints …`, on a Redis of its own.
+//! `switchyard checkpoints …`, on its own Redis.
 
 use switchyard_checkpoints::{Checkpoints, Put, PutWrites, keys};
 use switchyard_test_servers::redis::Redis;

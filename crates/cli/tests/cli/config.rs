@@ -1,4 +1,4 @@
-//! Settings: where they come from, how they are shown, and what is refused.
+//! Settings: their sources, how they are shown, and invalid values.
 
 use crate::harness::{HELLO, Sandbox, assert_transcript, transcript};
 
@@ -175,7 +175,7 @@ fn bad_values_say_what_was_expected() {
 fn unknown_names_in_the_environment_are_warned_about() {
     let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
     let mut command = sandbox.command(&["validate", "hello.yaml"]);
-    // What a `command` node sets is not a mistake.
+    // `command` nodes set `SWITCHYARD_RUN_ID`, so it causes no warning.
     command.env("SWITCHYARD_DTA", "x").env("SWITCHYARD_RUN_ID", "run_1");
     assert_transcript!(transcript(&command.output().unwrap()), @r#"
         exit 0

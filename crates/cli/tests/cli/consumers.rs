@@ -1,4 +1,4 @@
-//! `consumers`, and how a worker that shares a Redis comes and goes.
+//! `consumers`, and how a worker on a shared Redis joins and leaves.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ nodes:
   fetch: {type: http, request: {method: GET, url: "${{ input.url }}"}}
 "#;
 
-/// A server whose answer never comes, and the address it is asked at.
+/// A server that never answers, and its address.
 fn silent_server() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -52,7 +52,7 @@ impl Shared {
     }
 }
 
-/// Answers one request, and gives what was asked.
+/// Answers one request, and returns its request line.
 fn answer_once(listener: &TcpListener, answer: &str) -> String {
     let (stream, _) = listener.accept().unwrap();
     let mut reader = BufReader::new(stream);
@@ -99,7 +99,7 @@ fn a_worker_reports_hands_back_leaves_and_tells_its_sidecar() {
     assert_eq!(up.ends().0, Some(0));
     let members = shared.query(&["XINFO", "CONSUMERS", "wf.tasks.http", "workers"]);
     assert_eq!(members, redis::Value::Array(Vec::new()));
-    // Handed back: it lies there for the next.
+    // The task was handed back to the stream.
     assert_eq!(shared.query(&["XLEN", "wf.tasks.http"]), redis::Value::Int(1));
     assert_eq!(shared.query(&["ZCARD", "wf.workers"]), redis::Value::Int(0));
 }
@@ -127,7 +127,7 @@ fn a_killed_worker_is_a_ghost_that_can_be_cleaned_up() {
     let (_held, _) = upstream.accept().unwrap();
     up.send(Signal::KILL);
     up.ends();
-    // A report holds for a second. The test does not wait for that: the worker never reported.
+    // A report is valid for a second. Instead of waiting, the test deletes it.
     shared.query(&["DEL", "wf.workers"]);
 
     assert_transcript!(shared.consumers(&[]), @r#"
@@ -159,7 +159,7 @@ fn a_killed_worker_is_a_ghost_that_can_be_cleaned_up() {
         --- stderr
         1 of 1 consumers are ghosts; 0 are gone
     "#);
-    // A worker that can take it over.
+    // Register a live worker that can take over the entry.
     shared.query(&["ZADD", "wf.workers", "9999999999999", "pod-2"]);
     assert_transcript!(cleanup(&[]), @r#"
         exit 0

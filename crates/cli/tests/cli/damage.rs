@@ -1,4 +1,4 @@
-//! A data folder that was damaged: refused with what to do, looked into with `doctor --deep`, salvaged.
+//! A damaged data folder: commands refuse it with hints, `doctor --deep` checks it, `--salvage` copies it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use switchyard_test_servers::redis::Redis;
 
 use crate::harness::{HELLO, Sandbox, transcript};
 
-/// Its output is too large for an event.
+/// A workflow whose output is too large for an event.
 const LARGE: &str = r#"
 name: large
 nodes:
@@ -20,7 +20,7 @@ nodes:
 output: "${{ nodes.use.output }}"
 "#;
 
-/// The outputs of runs that a server accepted before it was killed. Its log has all of them.
+/// A folder whose server was killed, and the runs that it had accepted. The write-ahead log has all of them.
 fn killed(runs: usize) -> (Sandbox, Vec<String>) {
     let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
     let up = sandbox.up();
@@ -149,7 +149,7 @@ fn the_payload(cas: &Path) -> PathBuf {
 #[test]
 fn a_run_with_a_damaged_event_is_named_and_the_others_go_on() {
     let (sandbox, runs) = killed(2);
-    // Ends in order, so that everything is in the file.
+    // This command exits in order, so that everything is in the database file.
     assert!(sandbox.output(&["run", "hello.yaml", "-i", "name=Bob"]).status.success());
     let file = sandbox.path().join("switchyard-data/switchyard.db");
     let bytes = fs::read(&file).unwrap();
@@ -193,7 +193,7 @@ fn damage_in_postgres_is_named() {
     assert!(shown.starts_with("exit 3\n"), "{shown}");
 }
 
-/// Says something to a server behind the archive's back.
+/// Executes SQL on the Postgres server, bypassing the archive.
 fn psql(url: &str, sql: &str) {
     let (base, schema) = url.split_once("?schema=").unwrap();
     let sql = format!("SET search_path = {schema}; {sql}");

@@ -2,7 +2,7 @@
 
 use crate::harness::{HELLO, Sandbox, assert_transcript};
 
-/// Fields that are not what they should be.
+/// A workflow with fields of wrong types.
 const MISTYPED: &str = "
 name: mistyped
 nodes:
@@ -13,7 +13,7 @@ nodes:
     retry: {initial: 10}
 ";
 
-/// Fields that are well written and make no sense together.
+/// A workflow whose fields are well-formed but inconsistent.
 const NONSENSE: &str = "
 name: nonsense
 nodes:

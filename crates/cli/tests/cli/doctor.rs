@@ -1,4 +1,4 @@
-//! `doctor` and `inspect`: what stands where, and whether it is in order.
+//! `doctor` and `inspect`: checks of the stores, and the keys of a run.
 
 use std::process::Command;
 
@@ -46,7 +46,7 @@ fn a_damaged_archive_fails() {
     sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);
     let file = sandbox.path().join("switchyard-data/switchyard.db");
     let mut bytes = std::fs::read(&file).unwrap();
-    // All but the header, which says what it is.
+    // Overwrite everything after the first page, which identifies the file.
     bytes[4_096..].fill(0xa5);
     std::fs::write(&file, bytes).unwrap();
     let shown = sandbox.transcript(&["doctor"]);
@@ -60,7 +60,7 @@ fn a_folder_of_a_newer_release_gets_one_piece_of_advice() {
     let sandbox = Sandbox::with(&[("hello.yaml", HELLO)]);
     sandbox.output(&["run", "hello.yaml", "-i", "name=Ada"]);
     let file = sandbox.path().join("switchyard-data/switchyard.db");
-    // The version of the schema, in the header of the file.
+    // The schema version is in the header of the file.
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[60..64].copy_from_slice(&99u32.to_be_bytes());
     std::fs::write(&file, bytes).unwrap();

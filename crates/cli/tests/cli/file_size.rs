@@ -1,4 +1,4 @@
-//! A limit of the size of files is an error, not the end of the process.
+//! Reaching the file size limit is an error and does not kill the process.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ fn a_file_that_may_not_grow_is_told() {
         "large.yaml",
         "name: large\nnodes:\n  a: {type: transform, value: \"${{ lists.range(400000) }}\"}\n",
     )]);
-    // Made before the limit, and smaller than it.
+    // The folder is created before the limit applies, and is smaller than the limit.
     sandbox.file("small.yaml", "name: small\nnodes: {a: {type: transform, value: 1}}\n");
     assert!(sandbox.output(&["run", "small.yaml"]).status.success());
     let plain = sandbox.command(&["run", "large.yaml"]);

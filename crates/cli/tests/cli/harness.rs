@@ -1,4 +1,4 @@
-//! A folder of its own for every test, and the binary run in it.
+//! A sandbox folder for every test, and the binary run in it.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Far beyond anything a test waits for: it only turns a hang into a failure.
+/// The time-out of every wait: much longer than any test needs, so that only a hang fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const HELLO: &str = r#"
@@ -19,7 +19,7 @@ nodes:
 output: {greeting: "${{ nodes.repeat.output.text }}"}
 "#;
 
-/// It waits for the signal `go` between two steps.
+/// A workflow that waits for the signal `go` between two steps.
 pub(crate) const GATE: &str = r#"
 name: gate
 nodes:
@@ -30,7 +30,7 @@ nodes:
 
 pub(crate) struct Sandbox {
     folder: tempfile::TempDir,
-    /// What commands go through.
+    /// The server that commands use, or `none`.
     server: std::cell::RefCell<String>,
 }
 
@@ -45,7 +45,7 @@ impl Sandbox {
         sandbox
     }
 
-    /// Serves the folder; from now on commands go through that.
+    /// Starts a server on the folder; further commands go through it.
     pub(crate) fn up(&self) -> Running {
         let mut up = self.spawn(&["up", "--listen", "127.0.0.1:0"]);
         let line = up.wait_for("http://");
@@ -54,7 +54,7 @@ impl Sandbox {
         up
     }
 
-    /// From now on commands work in the folder themselves again.
+    /// Makes further commands open the folder directly again.
     pub(crate) fn without_server(&self) {
         "none".clone_into(&mut self.server.borrow_mut());
     }
@@ -70,7 +70,7 @@ impl Sandbox {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
         command.args(args).current_dir(self.path()).stdin(Stdio::null());
-        // What is set where the tests run must not matter.
+        // The settings of the environment in which the tests run must not matter.
         let set = std::env::vars_os().map(|(name, _)| name);
         let ours = |name: &std::ffi::OsString| {
             name.to_str().is_some_and(|name| name.starts_with("SWITCHYARD_") || name.starts_with("OTEL_"))
@@ -78,7 +78,7 @@ impl Sandbox {
         for name in set.filter(ours) {
             command.env_remove(name);
         }
-        // Nor who listens on this machine.
+        // A server that listens on this machine must not matter either.
         command.env("USER", "ada").env("SWITCHYARD_SERVER", &*self.server.borrow());
         command.env_remove("REDIS_URL").env_remove("CHECKPOINTER_NAMESPACE");
         command
@@ -88,12 +88,12 @@ impl Sandbox {
         self.command(args).output().unwrap()
     }
 
-    /// What a person would see, and the exit code.
+    /// The output of a command, and its exit code.
     pub(crate) fn transcript(&self, args: &[&str]) -> String {
         transcript(&self.output(args))
     }
 
-    /// The data of a command that must succeed.
+    /// The JSON output of a command, which must succeed.
     pub(crate) fn json(&self, args: &[&str]) -> serde_json::Value {
         let output = self.output(args);
         assert!(output.status.success(), "{args:?}\n{}", transcript(&output));
@@ -118,7 +118,7 @@ impl Sandbox {
         self.spawn_with(args, &[])
     }
 
-    /// With more in its environment.
+    /// Starts a command with additional environment variables.
     pub(crate) fn spawn_with(&self, args: &[&str], environment: &[(&str, &str)]) -> Running {
         let mut command = self.command(args);
         command.envs(environment.iter().copied());
@@ -132,7 +132,7 @@ impl Sandbox {
     }
 }
 
-/// A command that is under way.
+/// A running command.
 pub(crate) struct Running {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -140,7 +140,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Reads stderr up to a line that contains this.
+    /// Reads stderr up to a line that contains `part`.
     pub(crate) fn wait_for(&mut self, part: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -164,7 +164,7 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end: the exit code, and everything it said on stderr.
+    /// Waits until the command exits; returns the exit code and all of stderr.
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
@@ -190,7 +190,7 @@ pub(crate) fn transcript(output: &Output) -> String {
     format!("exit {code}\n--- stdout\n{}--- stderr\n{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// What differs from one time to the next.
+/// Patterns of text that differs between test runs, with their replacements.
 pub(crate) const FILTERS: [(&str, &str); 16] = [
     (r" --server http://127.0.0.1:\d+", ""),
     (r"run_[0-9a-z]{26}", "[RUN]"),
@@ -206,7 +206,7 @@ pub(crate) const FILTERS: [(&str, &str); 16] = [
     (r#""stored_at_ms":\d+"#, r#""stored_at_ms":[MS]"#),
     (r"process \d+", "process [PID]"),
     (r"embedded-\d+", "embedded-[PID]"),
-    // Tables are as wide as what was filtered out of them.
+    // The column widths of tables depend on the replaced text.
     (r"(\S) {2,}", "$1  "),
     (r"(?m)^ {20,}", "    "),
 ];

@@ -1,4 +1,4 @@
-//! Every command says what it is for, with an example, and prints JSON if it prints data.
+//! The help of every command has a purpose and an example, and every command that prints data has `--json`.
 
 use std::io::Read;
 use std::process::Command;
@@ -8,11 +8,11 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::harness::Sandbox;
 
-/// What prints no data of its own, or prints JSON or a script and nothing else.
+/// Commands that print no data, or only JSON or a script.
 const WITHOUT_JSON: [&str; 8] =
     ["api", "worker", "up", "dev", "schema", "completions", "workflows show", "checkpoints export"];
 
-/// Every command that can be typed, found through the help itself.
+/// Every command with its help, found through the help of its parent.
 fn leaves(sandbox: &Sandbox, path: Vec<String>) -> Vec<(Vec<String>, String)> {
     let mut args: Vec<&str> = path.iter().map(String::as_str).collect();
     args.push("--help");
@@ -60,7 +60,7 @@ fn tables_fit_the_terminal() {
     assert!(shown.contains(&id), "ids are not broken: {shown}");
 }
 
-/// What a command prints on a terminal of this width.
+/// The output of a command on a terminal of this width.
 pub(crate) fn on_terminal(mut command: Command, columns: u16) -> String {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
@@ -70,7 +70,7 @@ pub(crate) fn on_terminal(mut command: Command, columns: u16) -> String {
     tcsetwinsize(&terminal, size).unwrap();
     let screen = std::fs::OpenOptions::new().write(true).open(name).unwrap();
     let mut child = command.stdout(screen).spawn().unwrap();
-    // Its own end of the terminal goes with the command: reading ends when the child does.
+    // Dropping the command closes its copy of the terminal, so that reading ends when the child does.
     drop(command);
     let mut shown = Vec::new();
     let mut terminal = std::fs::File::from(terminal);

@@ -1,4 +1,4 @@
-//! Text of users with control characters in it: a terminal gets to see them, and none to obey.
+//! Control characters in users' text: the terminal shows them and executes none.
 
 use std::process::Output;
 
@@ -36,7 +36,7 @@ nodes:
     ])
 }
 
-/// Fails if anything that a terminal obeys is in it.
+/// Asserts that the text has no control characters that a terminal would execute.
 #[track_caller]
 fn assert_harmless(text: &str) {
     let obeyed = |c: &char| (c.is_control() && !matches!(c, '\n' | '\t')) || *c == '\u{202e}';

@@ -58,7 +58,7 @@ fn a_supervisor_may_stop_it_as_well() {
     assert!(said.contains("hint: switchyard run --resume run_"), "{said}");
 }
 
-/// Each of the nodes would take hours without a budget, and all of them together take days.
+/// Without a budget, each node would take hours, and all of them days.
 #[test]
 fn a_process_that_evaluates_ends_when_it_is_told_to() {
     let mut text = "name: heavy\nnodes:\n  a0: {type: transform, value: 1}\n".to_owned();
@@ -88,7 +88,7 @@ fn a_resumed_run_says_what_it_waits_for() {
 
 #[test]
 fn a_running_task_is_done_again() {
-    // It writes, so that it notices a closed pipe: the process that is left behind must not stay.
+    // The program writes, so that it notices the closed pipe and exits after its parent.
     let slow = "
 name: slow
 nodes:
@@ -99,7 +99,7 @@ nodes:
     running.wait_for("a started");
     running.interrupt();
     running.wait_for("hint: switchyard run --resume");
-    // The second one does not wait for the task.
+    // A second interrupt does not wait for the task.
     running.interrupt();
     assert_eq!(running.ends().0, Some(130));
     let run = sandbox.newest_run();

@@ -1,16 +1,16 @@
-//! `switchyard keys …`, and a server that wants them.
+//! `switchyard keys …`, and a server that requires keys.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::harness::{Running, Sandbox, assert_transcript, transcript};
 
-/// The status line of an answer.
+/// Sends a request with a key, and returns the status line.
 fn ask(port: &str, key: &str) -> String {
     ask_as("switchyard.example", port, key)
 }
 
-/// The same under another name of the server's.
+/// Like [`ask`], with another `Host` header.
 fn ask_as(host: &str, port: &str, key: &str) -> String {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     let authorization =
@@ -58,7 +58,7 @@ fn keys_are_made_listed_and_revoked() {
         --- stderr
         error: there is no api key `nobody`
     ");
-    // Nothing in the folder has a secret in it.
+    // No file in the folder contains the secret.
     let secret = key.rsplit('_').next().unwrap().as_bytes();
     for entry in std::fs::read_dir(sandbox.path().join("switchyard-data")).unwrap().flatten() {
         let bytes = std::fs::read(entry.path()).unwrap_or_default();
@@ -99,7 +99,7 @@ fn no_auth_is_for_loopback_addresses() {
     assert_eq!(refused.status.code(), Some(2));
     let mut up = sandbox.spawn(&["up", "--listen", "127.0.0.1:0", "--no-auth"]);
     let port = port(&mut up);
-    // Without keys, the name counts again.
+    // Without keys, the server checks the `Host` header again.
     assert_eq!(ask(&port, ""), "HTTP/1.1 403 Forbidden");
 }
 
@@ -151,7 +151,7 @@ fn a_server_that_is_named_and_not_there_is_not_exchanged_for_a_folder() {
     assert!(!sandbox.path().join("switchyard-data").exists());
 }
 
-/// For an operator who has lost every key, and for the first key as well.
+/// Covers the first key, and an operator who has lost every key.
 #[test]
 fn a_key_that_is_made_in_the_folder_itself_counts_when_the_command_returns() {
     let sandbox = Sandbox::new();

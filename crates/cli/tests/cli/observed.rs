@@ -1,4 +1,4 @@
-//! What a run leaves behind beside its history: spans at a collector, lines in the log.
+//! Spans and log lines of a run.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use prost::Message;
 
 use crate::harness::{HELLO, PATIENCE, Sandbox};
 
-/// Takes one request, answers 200, and gives its head and its spans.
+/// Accepts one request, answers 200, and sends its head and its spans to the receiver.
 fn collector() -> (SocketAddr, mpsc::Receiver<(String, Vec<Span>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -11,14 +11,14 @@ nodes:
   broken: {type: function, function: fail, input: {code: poisoned, message: 'it kills'}}
 ";
 
-/// Kills the program that runs it.
+/// A workflow that kills the process that executes it.
 const KILLER: &str = "
 name: killer
 nodes:
   kill: {type: command, command: [sh, -c, 'kill -9 $PPID']}
 ";
 
-/// Without hints: what to do next is another thing where a server is at work.
+/// The transcript without hints, which differ when a server executes the runs.
 fn said(sandbox: &Sandbox, args: &[&str]) -> String {
     let whole = transcript(&sandbox.output(args));
     whole.lines().filter(|line| !line.starts_with("hint: ")).map(|line| format!("{line}\n")).collect()

@@ -2,7 +2,7 @@
 
 use crate::harness::{GATE, HELLO, Sandbox, assert_transcript};
 
-/// It fails until there is a file `fixed`.
+/// A workflow that fails until the file `fixed` exists.
 const FLAKY: &str = "
 name: flaky
 nodes:

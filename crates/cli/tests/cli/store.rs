@@ -59,7 +59,7 @@ fn a_folder_that_cannot_be_used_is_said() {
     std::fs::create_dir(sandbox.path().join("closed")).unwrap();
     std::fs::set_permissions(sandbox.path().join("closed"), PermissionsExt::from_mode(0o500)).unwrap();
     let output = sandbox.output(&["run", "hello.yaml", "-i", "name=Ada", "--data", "closed/data"]);
-    // Nothing is closed to root.
+    // Root ignores permissions.
     if !rustix::process::geteuid().is_root() {
         assert_eq!(output.status.code(), Some(3));
     }
@@ -80,7 +80,7 @@ nodes:
         shell.args(["-c", script, env!("CARGO_BIN_EXE_switchyard")]).current_dir(sandbox.path()).output();
     let said = crate::harness::transcript(&output.unwrap());
     assert!(said.starts_with("exit 3"), "{said}");
-    // It is full while something is written, or while that is committed.
+    // The limit is reached either during a write or during the commit.
     assert!(said.contains("error: cannot "), "{said}");
     assert!(said.contains("to ./switchyard-data/switchyard.db: "), "{said}");
     let run = sandbox.newest_run();

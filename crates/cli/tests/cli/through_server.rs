@@ -1,4 +1,4 @@
-//! Which commands go through a server, and what is said about it.
+//! Which commands go through a server, and their messages about it.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::harness::{GATE, HELLO, Running, Sandbox, assert_transcript, transcript};
 
-/// No server listens there.
+/// An address where no server listens.
 const NO_SERVER: &str = "http://127.0.0.1:1";
 
 fn served() -> (Sandbox, Running) {
@@ -15,7 +15,7 @@ fn served() -> (Sandbox, Running) {
     (sandbox, up)
 }
 
-/// Where this server is.
+/// The address of the sandbox's server.
 fn address(sandbox: &Sandbox) -> String {
     let command = sandbox.command(&[]);
     let set = command.get_envs().find(|(name, _)| *name == "SWITCHYARD_SERVER");
@@ -70,16 +70,16 @@ fn a_run_is_followed_through_a_restart_of_the_server() {
 #[test]
 fn a_folder_that_was_named_is_not_exchanged_for_that_of_a_server() {
     let (sandbox, _up) = served();
-    // The same folder: through the server, because the folder itself is taken.
+    // The same folder: through the server, which has locked the folder.
     let same = sandbox.output(&["run", "hello.yaml", "-i", "name=Ada", "--data", "./switchyard-data"]);
     assert!(same.status.success(), "{}", transcript(&same));
-    // Another folder: not through the server, which knows nothing of it.
+    // Another folder: directly, because the server does not work on it.
     let other = sandbox.output(&["run", "hello.yaml", "-i", "name=Bo", "--data", "other"]);
     assert!(other.status.success(), "{}", transcript(&other));
     let count = |args: &[&str]| sandbox.json(args)["runs"].as_array().unwrap().len();
     assert_eq!(count(&["runs", "list", "--json", "--data", "other"]), 1);
     assert_eq!(count(&["runs", "list", "--json"]), 1);
-    // Both named: they must be the same.
+    // Both named: the server must work on that folder.
     let address = address(&sandbox);
     let both = sandbox.command(&["runs", "list", "--data", "other", "--server", &address]);
     let both = ran(both).replace(&address, "ADDRESS");
@@ -106,7 +106,7 @@ fn a_server_that_was_named_has_to_answer() {
     by_environment.env("SWITCHYARD_SERVER", NO_SERVER);
     assert!(ran(by_environment).contains("no server answers"));
     assert!(!sandbox.path().join("switchyard-data").exists(), "nothing was made");
-    // One that was not named need not be there. A folder that was named is enough.
+    // A folder named by a flag outranks a server named by the environment, which need not answer.
     let mut folder = sandbox.command(&["run", "hello.yaml", "-i", "name=Ada", "--data", "here"]);
     folder.env("SWITCHYARD_SERVER", NO_SERVER);
     assert!(ran(folder).starts_with("exit 0"));
@@ -162,7 +162,7 @@ fn a_key_lets_commands_in() {
     assert!(ran(wrong).contains("this is not a key of this server"));
 }
 
-/// A server that takes changes and never answers them; what is only asked it answers.
+/// A server that answers queries, but never answers changes.
 fn half_mute() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -229,7 +229,7 @@ fn a_change_that_is_repeated_with_its_id_is_made_once() {
     "#);
 }
 
-/// A worker has the task, and never says anything again.
+/// A worker has claimed the task and never reports again.
 #[tokio::test]
 async fn a_cancelled_run_waits_for_no_worker_if_it_is_told_so() {
     let sandbox =

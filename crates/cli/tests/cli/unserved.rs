@@ -1,4 +1,4 @@
-//! What a run waits for, and which workers there are.
+//! Reasons why a run waits, and the list of workers.
 
 use crate::harness::{GATE, Sandbox, assert_transcript};
 
@@ -64,7 +64,7 @@ fn workers_are_listed_with_what_they_serve() {
     "#);
     let _up = sandbox.up();
     let listed = || sandbox.json(&["workers", "--json"])["workers"][0].clone();
-    // It reports as soon as it works, which may be after the server answers.
+    // The worker may report only after the server answers.
     let worker = std::iter::repeat_with(listed).find(|worker| !worker.is_null()).unwrap();
     assert_eq!(
         (&worker["kind"], &worker["alive"], &worker["slots"]),

@@ -9,7 +9,7 @@ use crate::harness::{GATE, HELLO, Running, Sandbox, assert_transcript};
 
 const UP: [&str; 3] = ["up", "--listen", "127.0.0.1:0"];
 
-/// Where it says that it is.
+/// The address that `up` prints.
 fn address(up: &mut Running) -> String {
     let line = up.wait_for("http://");
     let rest = line.split_once("http://").unwrap().1;
@@ -56,7 +56,7 @@ fn it_serves_and_stops_in_order() {
         up.send(signal);
         let (mut rest, mut claimed) = (String::new(), String::new());
         follower.read_to_string(&mut rest).unwrap();
-        // A request that had not been read yet when the server stopped is cut off, which is as good as no task.
+        // The server closes connections whose request it has not read yet when it stops: the worker gets no task.
         let _ = worker.read_to_string(&mut claimed);
         assert!(claimed.is_empty() || claimed.contains(r#"{"tasks":[]}"#), "{claimed}");
         let (code, said) = up.ends();

@@ -1,4 +1,4 @@
-//! Redis and Postgres that are not there when a process starts.
+//! Redis and Postgres that are not running when a process starts.
 
 use rustix::process::Signal;
 use switchyard_test_servers::postgres::{Postgres, Sync};

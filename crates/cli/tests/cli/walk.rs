@@ -1,5 +1,5 @@
-//! The README and the tutorials, walked as a reader does: every command of every `console` block, in a fresh folder,
-//! with the built binary, comparing what it prints.
+//! Walks the README and the tutorials as a reader does: runs every command of every `console` block in a fresh folder
+//! with the built binary, and compares the output.
 //!
 //! - A block that begins with "Save this as `FILE`" in the paragraph before it is written to that file.
 //! - A line after `$ ` is a command. The lines that follow are what it prints on stdout; a command that prints something
@@ -20,7 +20,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Walks a page; how many commands it has.
+/// Walks a page, and returns how many commands it has.
 fn walk(page: &str) -> usize {
     let text = std::fs::read_to_string(repository().join(page)).unwrap();
     let steps = page::steps(&text);

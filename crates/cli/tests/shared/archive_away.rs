@@ -1,11 +1,11 @@
-//! Postgres goes away.
+//! Postgres stops while processes run.
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, assert_try_later};
 
-/// Moves on by itself to a gate, a while after it was accepted.
+/// A workflow that sleeps for a while and then waits for a signal.
 fn sleeper() -> Value {
     json!({
         "name": "sleeper",
@@ -19,7 +19,7 @@ fn sleeper() -> Value {
     })
 }
 
-/// Steps in flight go on; a decision is refused, because it could be lost, and can be made when the archive is back.
+/// Steps in flight continue; a decision is refused, because it could be lost, until the archive is back.
 #[tokio::test]
 async fn runs_go_on_without_the_archive_and_are_archived_when_it_is_back() {
     let mut fixture = Fixture::start();
@@ -34,7 +34,7 @@ async fn runs_go_on_without_the_archive_and_are_archived_when_it_is_back() {
     fixture.postgres.stop();
     assert_try_later(fixture.submit().await, "store_unavailable").await;
     assert_try_later(fixture.get("/readyz").await, "archive_unavailable").await;
-    // Behind the sleep there is a step that a worker has to execute.
+    // After the sleep, a worker has to execute a step.
     for run in &runs {
         fixture.until_at(run, "second", "waiting").await;
     }
@@ -61,7 +61,7 @@ async fn runs_go_on_without_the_archive_and_are_archived_when_it_is_back() {
     fixture.assert_all_run();
 }
 
-/// A key that was used a moment ago still counts; a key that was never seen cannot be checked.
+/// The API still accepts a recently used key; it cannot check a key that it has never seen.
 #[tokio::test]
 async fn a_key_that_was_just_used_still_counts() {
     let mut fixture = Fixture::start();

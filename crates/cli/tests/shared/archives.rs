@@ -1,4 +1,5 @@
-//! A Redis belongs to one archive. Another one is refused, so is an earlier state of the same, and a person can decide.
+//! A Redis belongs to one archive. Processes refuse another archive, and an earlier state of the same one, until an
+//! operator decides.
 
 use crate::fixture::{Fixture, assert_try_later};
 
@@ -68,7 +69,7 @@ async fn a_schema_that_was_dropped_is_another_archive() {
     assert!(said.contains("belongs to archive arc_"), "{said}");
 }
 
-/// A backup is a copy of the database from before, put in its place.
+/// The test restores a backup by replacing the database with an earlier copy.
 #[tokio::test]
 async fn a_postgres_that_was_restored_to_an_earlier_time_is_recognised() {
     let mut fixture = Fixture::start();
@@ -103,7 +104,7 @@ async fn a_postgres_that_was_restored_to_an_earlier_time_is_recognised() {
     fixture.until_gone(&lost).await;
 }
 
-/// The same under processes that run: they do nothing until a person has decided.
+/// The archive is restored while processes run: they do nothing until an operator has decided.
 #[tokio::test]
 async fn a_postgres_that_goes_back_under_its_processes_stops_them() {
     let mut fixture = Fixture::start();
@@ -123,7 +124,7 @@ async fn a_postgres_that_goes_back_under_its_processes_stops_them() {
     fixture.until(&run, |view| view["status"] == "succeeded").await;
 }
 
-/// The archive answers, and takes nothing.
+/// The archive answers, but accepts no writes.
 #[tokio::test]
 async fn an_outbox_that_is_stuck_is_told_with_the_reason() {
     let mut fixture = Fixture::with(&[("SWITCHYARD_STORES_STUCK_AFTER", "1s")]);
@@ -153,7 +154,7 @@ async fn an_outbox_that_is_stuck_is_told_with_the_reason() {
     assert_eq!(fixture.metric("switchyard_archive_stuck").await, Some(0.0));
 }
 
-/// Two data folders on one Redis: the second `up` says so and ends.
+/// Two data folders on one Redis: the second `up` reports it and exits.
 #[tokio::test]
 async fn two_data_folders_do_not_share_a_redis_by_accident() {
     let fixture = Fixture::start();

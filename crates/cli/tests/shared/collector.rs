@@ -1,4 +1,4 @@
-//! A collector of spans.
+//! A fake collector of spans.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ pub(crate) fn start() -> (String, mpsc::Receiver<Span>) {
     (address, received)
 }
 
-/// Requests of one connection, until it is closed.
+/// Reads the requests of one connection until it is closed.
 fn take(mut stream: BufReader<TcpStream>, sender: &mpsc::Sender<Span>) -> Option<()> {
     loop {
         let mut head = String::new();

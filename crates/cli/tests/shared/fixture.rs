@@ -1,4 +1,4 @@
-//! An API and two workers on a Redis and a Postgres of their own.
+//! Starts an API and two workers with their own Redis and Postgres.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use switchyard_test_servers::postgres::{Postgres, Sync};
 use switchyard_test_servers::redis::Redis;
 
-/// Far beyond anything a test waits for: it only turns a hang into a failure.
+/// The time-out of every wait: much longer than any test needs, so that only a hang fails.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// How often another process is asked whether it has come so far.
+/// How often to poll another process for an expected state.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Two gates, so that a run can be moved on and still be under way.
+/// A workflow with two gates, so that a run can advance and still be unfinished.
 const GATES: &str = r#"{
     "name": "gates",
     "nodes": {
@@ -46,7 +46,7 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -57,12 +57,12 @@ impl Fixture {
         Self::with(&[])
     }
 
-    /// With these settings, by their environment names. The worker that is started first ships to the archive.
+    /// Starts with these settings, by their environment names. The worker that starts first ships to the archive.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
         Self::with_each(settings, settings)
     }
 
-    /// With settings that only that worker has.
+    /// Starts with settings that only the first worker has.
     pub(crate) fn with_first(settings: &[(&str, &str)]) -> Self {
         Self::with_each(settings, &[])
     }
@@ -89,14 +89,14 @@ impl Fixture {
         self.processes = vec![first, api, second];
     }
 
-    /// The same processes once more, after all of them were stopped.
+    /// Starts the same processes again, after all of them were stopped.
     pub(crate) fn start_again(&mut self) {
         let settings = self.settings.clone();
         let settings: Vec<_> = settings.iter().map(|(name, value)| (&**name, &**value)).collect();
         self.start_processes(&settings, &settings);
     }
 
-    /// Another command, until it has ended by itself: its exit code, and everything that it said.
+    /// Runs a command until it exits; returns its exit code and output.
     pub(crate) fn switchyard(&self, args: &[&str], settings: &[(&str, &str)]) -> (Option<i32>, String) {
         let mut command = prepared(args, settings, &self.redis, &self.postgres);
         ended(command.stdin(Stdio::null()).output().unwrap())
@@ -107,7 +107,7 @@ impl Fixture {
         ended(command.env_remove("SWITCHYARD_POSTGRES").stdin(Stdio::null()).output().unwrap())
     }
 
-    /// Waits until Redis has seen how far the archive has come.
+    /// Waits until Redis knows the current position of the archive.
     pub(crate) async fn until_seen(&self) {
         let by = Instant::now() + PATIENCE;
         let position = "SELECT position FROM switchyard.archive";
@@ -139,7 +139,7 @@ impl Fixture {
         }
     }
 
-    /// From now on, with every request.
+    /// Sends this key with every further request.
     pub(crate) fn send_key(&mut self, key: &str) {
         let bearer = format!("Bearer {key}").parse().unwrap();
         self.http = client(HeaderMap::from_iter([(AUTHORIZATION, bearer)]));
@@ -152,12 +152,12 @@ impl Fixture {
         self.processes.push(worker);
     }
 
-    /// Where the API is that was started first.
+    /// The address of the API that started first.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// Says where it is.
+    /// Starts a second API, and returns its address.
     pub(crate) fn start_another_api(&mut self) -> String {
         let settings: Vec<_> = self.settings.iter().map(|(name, value)| (&**name, &**value)).collect();
         let args = ["api", "--listen", "127.0.0.1:0"];
@@ -183,7 +183,7 @@ impl Fixture {
         self.http.post(format!("{address}{path}")).json(body).send().await.unwrap()
     }
 
-    /// Accepts a run of any definition.
+    /// Submits a run of any definition, and returns its id.
     pub(crate) async fn submitted_with(&self, workflow: &Value, input: &Value) -> String {
         let response = self.post("/v1/runs", &json!({ "workflow": workflow, "input": input })).await;
         assert_eq!(response.status(), StatusCode::ACCEPTED);
@@ -205,7 +205,7 @@ impl Fixture {
         assert!(response.status().is_success(), "{}", response.text().await.unwrap());
     }
 
-    /// Where a run stands, once it says so.
+    /// Waits until the view of a run satisfies `there`, and returns the view.
     pub(crate) async fn until(&self, run: &str, there: impl Fn(&Value) -> bool) -> Value {
         let by = Instant::now() + PATIENCE;
         loop {
@@ -248,7 +248,7 @@ impl Fixture {
         body["events"].as_array().unwrap_or_else(|| panic!("{body:#}")).clone()
     }
 
-    /// The history of a run that was carried to its end: whole, and each step once.
+    /// Asserts that the history of an ended run has no gaps and each step once.
     pub(crate) async fn assert_whole(&self, run: &str) {
         let events = self.events(run).await;
         for (event, seq) in events.iter().zip(1..) {
@@ -259,7 +259,7 @@ impl Fixture {
         assert_eq!(events.last().unwrap()["type"], "run_ended");
     }
 
-    /// The processes that were started, and no others in their place.
+    /// Asserts that none of the processes has ended.
     pub(crate) fn assert_all_run(&mut self) {
         for process in &mut self.processes {
             let ended = process.child.try_wait().unwrap();
@@ -268,12 +268,12 @@ impl Fixture {
         }
     }
 
-    /// SIGTERM to the process that was started first of those that are left, until it has ended in order.
+    /// Sends SIGTERM to the oldest remaining process, and waits until it has ended in order.
     pub(crate) fn stop_first(&mut self) {
         self.processes.remove(0).stop();
     }
 
-    /// The same to the one that was started last.
+    /// Like [`Self::stop_first`], for the newest process.
     pub(crate) fn stop_last(&mut self) {
         self.processes.pop().unwrap().stop();
     }
@@ -361,7 +361,7 @@ impl Running {
     }
 }
 
-/// What everybody is told who cannot be served at the moment.
+/// Asserts that the response is 503 with `Retry-After` and this problem code.
 pub(crate) async fn assert_try_later(response: Response, code: &str) {
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(response.headers()["content-type"], "application/problem+json");

@@ -1,10 +1,10 @@
-//! Where large payloads are kept, and for how long anything is.
+//! The store of large payloads, and retention.
 
 use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
 
-/// Its output is larger than what lies inline.
+/// A workflow whose output is too large to be stored inline.
 fn large() -> Value {
     json!({ "name": "large", "nodes": { "copy": { "type": "transform", "value": "${{ input.text }}" } } })
 }
@@ -38,7 +38,7 @@ async fn what_is_not_kept_goes() {
         fixture.until(&run, |view| view["status"] == "succeeded").await;
         runs.push(run);
     }
-    // A process looks when it starts.
+    // A process applies retention when it starts.
     fixture.start_another();
     fixture.until_gone(&runs[0]).await;
     fixture.until_gone(&runs[1]).await;

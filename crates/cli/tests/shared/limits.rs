@@ -1,4 +1,4 @@
-//! Time limits are state: they hold whichever process the worker speaks to, and if it says nothing at all.
+//! Time limits are state: they hold no matter which API the worker calls, and also if it calls none.
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn limited(more: &Value) -> Value {
 }
 
 impl Fixture {
-    /// Claims the one task that there is, or comes to be.
+    /// Claims the only task; waits until there is one.
     async fn claim_at(&self, address: &str) -> Value {
         let body = json!({ "worker": "w", "types": ["function"], "lease": "60s", "wait": "60s" });
         let answer = self.post_at(address, "/v1/tasks/claim", &body).await;
@@ -38,7 +38,7 @@ async fn an_attempt_is_held_to_its_limit_by_whichever_process_is_there() {
     let (one, other) = (fixture.address().to_owned(), fixture.start_another_api());
     let workflow = limited(&json!({ "timeout": "2s" }));
 
-    // It sends heartbeats, and all of them to the API that did not hand the task out.
+    // The worker sends all heartbeats to the API that did not hand the task out.
     let run = fixture.submitted_with(&workflow, &json!({ "n": 1 })).await;
     let task = fixture.claim_at(&one).await;
     assert_eq!(task["timeout"], "2s");
@@ -52,12 +52,12 @@ async fn an_attempt_is_held_to_its_limit_by_whichever_process_is_there() {
     assert_eq!(refused.json::<Value>().await.unwrap()["code"], "task_timed_out");
     fixture.failed_with(&run, "timeout").await;
 
-    // It says nothing any more.
+    // The worker sends nothing after the claim.
     let run = fixture.submitted_with(&workflow, &json!({ "n": 2 })).await;
     fixture.claim_at(&one).await;
     fixture.failed_with(&run, "timeout").await;
 
-    // The API that handed the task out is gone.
+    // The API that handed the task out has stopped.
     let run = fixture.submitted_with(&workflow, &json!({ "n": 3 })).await;
     fixture.claim_at(&other).await;
     fixture.stop_last();
@@ -80,7 +80,7 @@ async fn a_result_is_remembered_whichever_process_hears_of_it() {
     let again = fixture.submitted_with(&workflow, &json!({ "n": 21 })).await;
     let body = json!({ "worker": "w", "types": ["function"], "wait": "0s" });
     let view = loop {
-        // The next claim finds its result and has nothing to call.
+        // The next claim finds the result of the task, and returns no task.
         let claimed: Value = fixture.post_at(&one, "/v1/tasks/claim", &body).await.json().await.unwrap();
         assert_eq!(claimed["tasks"], json!([]));
         let view: Value = fixture.get(&format!("/v1/runs/{again}")).await.json().await.unwrap();

@@ -1,5 +1,5 @@
-//! Real processes that share a Redis and a Postgres: one of these goes away under them, one of them goes away itself, and
-//! what they leave behind beside the history.
+//! Real processes that share a Redis and a Postgres: stores and processes stop, limits hold, and metrics, spans and
+//! payloads are complete.
 
 mod archive_away;
 mod archives;

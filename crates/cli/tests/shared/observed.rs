@@ -7,7 +7,7 @@ use switchyard_test_servers::free_port;
 use crate::collector;
 use crate::fixture::Fixture;
 
-/// Each step is reported once, whichever process executes it or ships its events, also when the shipper changes.
+/// Each step is reported once, no matter which process executes it or ships its events, also when the shipper changes.
 #[tokio::test]
 async fn each_span_is_reported_once() {
     let (collector, received) = collector::start();
@@ -40,12 +40,12 @@ async fn each_span_is_reported_once() {
     }
 }
 
-/// What is counted is counted by one process each: together they have all of it.
+/// Each event is counted by one process; the sums over all processes are complete.
 #[tokio::test]
 async fn the_metrics_of_all_processes_add_up() {
     let port = free_port();
     let listen = format!("127.0.0.1:{port}");
-    // Only one process can have that address, and the first is there first.
+    // Only one process can bind that address: the one that starts first.
     let mut fixture = Fixture::with_first(&[("SWITCHYARD_METRICS_LISTEN", &listen)]);
     let run = fixture.submitted().await;
     fixture.signal(&run, "first").await;

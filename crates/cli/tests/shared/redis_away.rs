@@ -1,4 +1,4 @@
-//! Redis goes away.
+//! Redis stops while processes run.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ async fn everybody_waits_for_redis_and_goes_on() {
     fixture.redis.stop();
     assert_try_later(fixture.submit().await, "store_unavailable").await;
     assert_try_later(fixture.get("/readyz").await, "hot_store_unavailable").await;
-    // What has ended is read from the archive; what is under way is further than the archive may know.
+    // Ended runs are read from the archive; unfinished runs may be further than the archive knows.
     let view: Value = fixture.get(&format!("/v1/runs/{done}")).await.json().await.unwrap();
     assert_eq!(view["status"], "succeeded");
     assert_try_later(fixture.get(&format!("/v1/runs/{}", runs[0])).await, "store_unavailable").await;

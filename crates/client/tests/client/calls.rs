@@ -1,4 +1,4 @@
-//! Every call, once, against a real server.
+//! Makes every call of the client once, against a real server.
 
 use std::time::Duration;
 

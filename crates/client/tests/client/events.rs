@@ -7,7 +7,7 @@ use switchyard_core::RunId;
 
 use crate::harness::{TestServer, cutting_proxy, gate};
 
-/// What the archive has, as clients see it.
+/// The events in the archive, in the form that clients see.
 async fn archived(server: &TestServer, run: RunId) -> Vec<switchyard_client::documents::Event> {
     let events = server.fixture.engine().history().events(run, 0, None).await.unwrap();
     events.iter().map(|event| switchyard_client::documents::Event::of(event).unwrap()).collect()
@@ -26,7 +26,7 @@ async fn a_stream_is_whole_although_every_connection_is_cut() {
     let seen: Vec<_> = client.follow(run, 0).into_stream().try_collect().await.unwrap();
     assert_eq!(seen, archived(&server, run).await);
     assert!(seen.len() > 120 && seen.last().unwrap().is_end());
-    // From the middle, and from the end.
+    // Follow from the middle, and from the end.
     let rest: Vec<_> = client.follow(run, 100).into_stream().try_collect().await.unwrap();
     assert_eq!(rest, seen[100..]);
     assert_eq!(client.follow(run, seen.len() as u64).next().await.unwrap(), None);

@@ -43,7 +43,7 @@ impl TestServer {
         Self { address, fixture, stop, serving, data, folder }
     }
 
-    /// The same folder on the same port, served anew.
+    /// Restarts the server with the same folder and port.
     pub(crate) async fn restart(self) -> Self {
         let Self { address, fixture, stop, serving, data, folder } = self;
         stop.cancel();
@@ -60,7 +60,7 @@ impl TestServer {
     }
 }
 
-/// A proxy that lets so many bytes of each answer through, a different number each time, and then hangs up.
+/// A proxy that forwards up to `bytes_max` bytes of each response, a different number each time, and then disconnects.
 pub(crate) async fn cutting_proxy(upstream: SocketAddr, bytes_max: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -96,13 +96,13 @@ pub(crate) fn hello() -> Value {
     })
 }
 
-/// One node for a worker over HTTP.
+/// A workflow with one node for a worker over HTTP.
 pub(crate) fn double() -> Value {
     let node = json!({ "type": "function", "function": "double", "input": "${{ input }}" });
     json!({ "name": "double", "nodes": { "double": node } })
 }
 
-/// It waits for the signal `go`.
+/// A workflow that waits for the signal `go`.
 pub(crate) fn gate() -> Value {
     json!({ "name": "gate", "nodes": { "gate": { "type": "wait", "signal": "go" } } })
 }

@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is said.
+//! Errors of the client, and their messages.
 
 use serde_json::json;
 use switchyard_client::{Client, Error, Submission};

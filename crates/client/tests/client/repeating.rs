@@ -1,4 +1,4 @@
-//! Answers that are lost: every change is asked for again under its id, and made once.
+//! Lost responses: the client repeats every change with its id, and the server makes it once.
 
 use serde_json::json;
 use switchyard_client::{Client, Error, NewSchedule, OperationId, RunsQuery, Submission};
@@ -8,13 +8,13 @@ use tokio::net::TcpListener;
 
 use crate::harness::{TestServer, cutting_proxy, gate, hello};
 
-/// A client that hears a part of each answer, and asks until it has heard all of one.
+/// A client behind a proxy that truncates responses; it repeats a request until it gets a whole response.
 async fn through_proxy(server: &TestServer) -> Client {
     let proxy = cutting_proxy(server.address, 500).await;
     Client::builder(&format!("http://{proxy}")).tries(50).build().unwrap()
 }
 
-/// The address of a server that reads what it is sent and never answers.
+/// The address of a server that reads requests and never answers.
 async fn silent() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -81,7 +81,7 @@ async fn what_was_removed_is_not_said_to_be_missing() {
     assert_eq!(missing.code(), Some("unknown_schedule"), "{missing}");
 }
 
-/// Once the first key is made the server refuses every request without it, whether or not its maker heard of that.
+/// Once the first key exists the server rejects every request without it, even if the client did not get the response.
 #[tokio::test]
 async fn the_first_key_is_in_hand_however_often_its_answer_is_lost() {
     for _ in 0..5 {
@@ -112,7 +112,7 @@ async fn a_change_that_was_not_answered_is_told_with_its_id_and_can_be_repeated(
     );
 }
 
-/// Where no connection is made nothing can have happened, and a question has no outcome.
+/// Without a connection nothing can have happened, and a read changes nothing.
 #[tokio::test]
 async fn what_cannot_have_happened_is_not_called_unknown() {
     let closed = Client::builder("http://127.0.0.1:1").tries(2).build().unwrap();

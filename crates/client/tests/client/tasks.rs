@@ -1,4 +1,4 @@
-//! Working for a server.
+//! The worker protocol.
 
 use std::time::Duration;
 

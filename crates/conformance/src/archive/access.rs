@@ -1,4 +1,4 @@
-//! Keys of the API: kept, found, revoked once, never forgotten.
+//! API keys: stored, found, revoked once, never deleted.
 
 use futures::future::join_all;
 use switchyard_core::Hash;

@@ -1,4 +1,4 @@
-//! Bulk jobs: how far they are, and what they came to.
+//! Bulk jobs: their position and their results.
 
 use switchyard_core::OperationId;
 use switchyard_store::{
@@ -68,7 +68,7 @@ async fn progress_is_kept_and_never_falls_back<B: Backend>(backend: &B) {
     let first = vec![result(1, done), result(2, skipped)];
     archive.record_bulk(progress(first.clone(), false)).await.unwrap();
     archive.record_bulk(progress(vec![result(3, failed)], false)).await.unwrap();
-    // Another process was slower.
+    // A slower process records an earlier page.
     archive.record_bulk(progress(vec![result(1, failed)], false)).await.unwrap();
     let now = archive.bulk_job("bulk_1").await.unwrap().unwrap();
     assert_eq!((now.cursor, now.status, now.ended_at), (Some(run_id(3)), BulkStatus::Running, None));

@@ -1,4 +1,4 @@
-//! Content lies under its hash.
+//! Content is stored under its hash.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub async fn all<B: CasBackend>(backend: &B) {
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Not text, not compressible, different everywhere.
+/// Bytes that are not text, not compressible, and without repetition.
 fn noise(len: usize) -> Bytes {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {

@@ -1,4 +1,5 @@
-//! Dead letters: one for each node that was given up, gone when it starts over; and those that are buried by hand.
+//! Dead letters: one for each node that failed for good, removed when the node starts over; and those that no event
+//! created.
 
 use std::sync::Arc;
 

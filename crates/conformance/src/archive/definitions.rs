@@ -1,4 +1,4 @@
-//! Definitions lie under their hash.
+//! Definitions are stored under their hash.
 
 use switchyard_core::Hash;
 

@@ -1,4 +1,4 @@
-//! Deleting runs: what goes, what stays, and what is refused.
+//! Deletion of runs: removed rows, kept rows, and refusals.
 
 use std::time::Duration;
 

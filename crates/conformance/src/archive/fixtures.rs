@@ -1,4 +1,4 @@
-//! Valid events, with as little noise as possible.
+//! Short constructors for valid events.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use switchyard_core::{
 };
 use switchyard_store::Journal;
 
-/// When everything here begins.
+/// The first moment of the tests.
 pub const BEGIN: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 /// The n-th run: larger `n`, later acceptance.
@@ -18,7 +18,7 @@ pub fn run_id(n: u32) -> RunId {
     RunId::new(Timestamp::from_millis(BEGIN.as_millis() + i64::from(n)), 7, 0)
 }
 
-/// The events of one run, numbered as they come.
+/// Numbers the events of one run.
 #[derive(Debug, Clone)]
 pub struct History {
     pub run: RunId,
@@ -86,7 +86,7 @@ pub fn closing() -> EventKind {
     }
 }
 
-/// The other forms of how a run begins to close.
+/// Further variants of `RunClosing`.
 pub fn later_closings() -> Vec<EventKind> {
     vec![EventKind::RunClosing {
         outcome: Outcome::Cancelled,
@@ -163,7 +163,7 @@ pub fn run_error() -> RunError {
     }
 }
 
-/// Acceptances with parts that came later than the others.
+/// Acceptances with fields that were added later.
 pub fn later_acceptances() -> Vec<EventKind> {
     let trace = TraceLink {
         trace: "4bf92f3577b34da6a3ce929d0e0e4736".parse().expect("a trace id"),
@@ -284,7 +284,7 @@ fn patched() -> Patched {
     }
 }
 
-/// What a caller named so, and what it asked for.
+/// An operation with this id, and a command hash made from `asked`.
 pub fn operation(id: &str, asked: &str) -> Operation {
     let id = OperationId::new(id).expect("an operation id");
     Operation { id, command: Hash::of(asked.as_bytes()) }
@@ -296,7 +296,7 @@ pub fn signalled(by: Operation) -> EventKind {
     EventKind::SignalReceived { name: "paid".into(), payload, operation: Some(by) }
 }
 
-/// Every event that a command begins with, each with the operation that it was made by.
+/// Every kind of event that a command begins with, each with its operation.
 pub fn every_operation() -> Vec<EventKind> {
     let mut kinds = [
         paused(),
@@ -323,7 +323,7 @@ pub fn every_operation() -> Vec<EventKind> {
     kinds.into()
 }
 
-/// The other things a node can wait for, apart from the approval that [`every_kind`] has.
+/// Every other wait of a node, apart from the approval that [`every_kind`] has.
 pub fn every_wait() -> Vec<EventKind> {
     let plan = ChildrenPlan {
         timeout_at: None,

@@ -1,4 +1,4 @@
-//! Events go in once, in order, and come back as they were.
+//! Events are stored once, in order, and read back unchanged.
 
 use std::sync::Arc;
 
@@ -190,7 +190,7 @@ async fn many_runs_at_once_each_see_their_own<B: Backend>(backend: &B) {
     assert_eq!(archive.unfinished().await.unwrap().len(), 100);
 }
 
-/// Reads after every ack: what was acknowledged is there.
+/// Reads after every ack: acknowledged events are there.
 async fn one_lane(archive: Arc<dyn Archive>, n: u32) {
     let mut history = History::of(run_id(n));
     history.put(&*archive, [accepted()]).await;

@@ -1,4 +1,4 @@
-//! An archive knows which one it is, and how far it has come.
+//! An archive knows its identity and its position.
 
 use crate::archive::Backend;
 use crate::archive::fixtures::{History, accepted, node_started, run_id};
@@ -29,7 +29,7 @@ async fn two_archives_have_two_ids<B: Backend>(backend: &B) {
     assert_ne!(one.location, other.location);
 }
 
-/// Written down every now and then, and by the first append after opening.
+/// The position is written from time to time, and by the first append after opening.
 async fn the_position_grows_with_what_is_appended<B: Backend>(backend: &B) {
     let location = backend.location().await;
     let mut history = History::of(run_id(0));
@@ -42,7 +42,7 @@ async fn the_position_grows_with_what_is_appended<B: Backend>(backend: &B) {
         let position = archive.mark().await.unwrap().position;
         assert!(position > before, "{position:?} after {before:?}");
         before = position;
-        // Its time may be that of a clock that was set back.
+        // The event's time may come from a clock that was set back.
         let mut event = history.next(node_started("a"));
         event.at = event.at.minus(std::time::Duration::from_secs(100_000));
         archive.append(vec![event]).await.unwrap();

@@ -1,6 +1,6 @@
 //! The conformance suite of every [`Archive`] and every [`Cas`].
 //!
-//! A backend says how a place for it is made and opened, and gets one test per group:
+//! A backend creates and opens locations, and gets one test per group:
 //!
 //! ```ignore
 //! struct Sqlite;
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! A group is a file here, named after the capability that it checks, or after a part of one: `mark` and `reopen` are
-//! about the journal, `idempotency`, `run_filters` and `run_operations` about the index of runs. `all` in it runs its checks, each in
-//! a place of its own. The checks are private, so one that `all` forgets is a compiler warning. They panic, like any
-//! test.
+//! about the journal, `idempotency`, `run_filters` and `run_operations` about the index of runs. `all` in it runs its
+//! checks, each in a location of its own. The checks are private, so one that `all` forgets is a compiler warning.
+//! They panic, like any test.
 
 pub mod access;
 pub mod approvals;
@@ -41,20 +41,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use switchyard_store::{Archive, Cas};
 
-/// How to come by archives of one kind.
+/// Creates and opens archives of one backend.
 #[async_trait]
 pub trait Backend: Sync {
-    /// Where an archive lies: a folder, a schema. It may clean up when it is dropped.
+    /// The location of an archive: a folder, a schema. It may clean up when it is dropped.
     type Location: Send + Sync;
 
     /// A new, empty location that no other test uses.
     async fn location(&self) -> Self::Location;
 
-    /// Opens what is there. Called again for the same place after the archive of the first call was dropped.
+    /// Opens the archive at a location. Called again for the same location after the first archive was dropped.
     async fn open(&self, location: &Self::Location) -> Arc<dyn Archive>;
 }
 
-/// The same for a CAS.
+/// Creates and opens CAS storages of one backend.
 #[async_trait]
 pub trait CasBackend: Sync {
     type Location: Send + Sync;
@@ -64,7 +64,7 @@ pub trait CasBackend: Sync {
     async fn open(&self, location: &Self::Location) -> Arc<dyn Cas>;
 }
 
-/// Every group for an archive, one after the other.
+/// Runs every group for an archive, one after the other.
 pub async fn run_all<B: Backend>(backend: &B) {
     access::all(backend).await;
     approvals::all(backend).await;

@@ -1,4 +1,4 @@
-//! Changes that belong to no run: each once for its operation id, with the answer that it had the first time.
+//! Changes that belong to no run: each is made once for its operation id, and a repetition gets the first answer.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ async fn one_of_many_repetitions_at_once_makes_the_change<B: Backend>(backend: &
     let archive = backend.open(&location).await;
     archive.put_api_key(key("a")).await.unwrap();
     let operation = named("x", "revoke_key");
-    // Only the first of these could change anything, so each would answer another moment if it were made.
+    // Only the first call changes anything: if a repetition were executed, it would answer otherwise.
     let revoke = || archive.mutate(Mutation::RevokeApiKey { id: "a".into(), at: at(3) }, Some(&operation));
     for outcome in join_all((0..10).map(|_| revoke())).await {
         assert_eq!(outcome.unwrap(), MutationOutcome::Changed(true));

@@ -1,4 +1,4 @@
-//! Which payloads of the CAS something still mentions.
+//! Finds the payloads of the CAS that an archive still mentions.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn large(content: &str) -> Payload {
     Payload::Cas(CasRef { hash: Hash::of(content.as_bytes()), bytes: 70_000 })
 }
 
-/// Those of `a`, `b`, … that are held.
+/// The payloads, of `a`, `b`, …, that are held.
 async fn held(archive: &dyn PayloadHolders, of: &str, since: Timestamp) -> String {
     let names: Vec<String> = of.chars().map(String::from).collect();
     let hashes: Vec<Hash> = names.iter().map(|name| Hash::of(name.as_bytes())).collect();

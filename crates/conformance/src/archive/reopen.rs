@@ -1,4 +1,4 @@
-//! What was acknowledged is still there when the place is opened again.
+//! Acknowledged data is still there after the location is opened again.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Remembered results.
+//! Cached results.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn a_result_is_remembered_until_it_expires<B: Backend>(backend: &B) {
     assert_eq!(archive.cached("save", "k", at(9)).await.unwrap(), Some(large));
     assert_eq!(archive.cached("save", "k", at(10)).await.unwrap(), None);
 
-    // Remembering something else may clear away what expired, and nothing that has not.
+    // Caching another result may remove expired results, and no others.
     archive.cache("save", "long", number(1), at(10), Duration::MAX).await.unwrap();
     archive.cache("save", "other", number(2), at(100), Duration::from_secs(1)).await.unwrap();
     assert_eq!(archive.cached("save", "long", at(1_000_000)).await.unwrap(), Some(number(1)));

@@ -1,4 +1,4 @@
-//! What is no longer kept.
+//! Retention: runs that a policy no longer keeps are removed.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ async fn old_runs_go_by_age<B: Backend>(backend: &B) {
 async fn the_latest_ends_stay_by_count<B: Backend>(backend: &B) {
     let location = backend.location().await;
     let archive = backend.open(&location).await;
-    // Not in the order of acceptance: the end decides.
+    // The runs end in another order than they were accepted: the end decides.
     for (n, end) in [(0, 40), (1, 10), (2, 30), (3, 20)] {
         put_ended(&*archive, run_id(n), accepted(), at(end)).await;
     }
@@ -113,7 +113,7 @@ async fn nothing_of_a_removed_run_is_left<B: Backend>(backend: &B) {
     assert_eq!(archive.by_idempotency_key("order-17").await.unwrap(), None);
     let approvals = archive.approvals(&ApprovalFilter::default()).await.unwrap();
     assert_eq!(approvals.iter().map(|a| a.approval.as_str()).collect::<Vec<_>>(), ["appr_2"]);
-    // The archive has forgotten its position as well: a history has to begin at its first event.
+    // The archive removed the run's position as well: a history has to begin at its first event.
     archive.append(vec![history.next(retried())]).await.unwrap_err();
     History::of(run_id(2)).put(&*archive, [first()]).await;
 }
@@ -139,7 +139,7 @@ async fn a_parent_stays_as_long_as_a_child_goes_on<B: Backend>(backend: &B) {
     let mut grandchild = History::of(run_id(2));
     grandchild.put(&*archive, [child_of(run_id(1))]).await;
     put_ended(&*archive, run_id(3), accepted(), at(20)).await;
-    // It must not stand in the way of the next.
+    // A run that cannot be removed must not block the next one.
     assert_eq!(archive.retain(&by_age(0), at(100), 1).await.unwrap(), 1);
     assert_eq!(left(&*archive).await, [0, 1, 2].map(run_id));
     grandchild.put(&*archive, [ended(EndStatus::Cancelled)]).await;

@@ -1,4 +1,4 @@
-//! The row of a run follows from its events; lists are made of rows.
+//! The row of a run follows from its events, and lists consist of rows.
 
 use switchyard_core::run::{Accepted, EndStatus, EventKind, ParentLink, RunStatus};
 use switchyard_core::{Hash, RunId};
@@ -60,7 +60,7 @@ async fn the_status_follows_the_events<B: Backend>(backend: &B) {
             (paused(), Paused),
             (resumed(), Running),
         ],
-        // Pausing does not take a run out of its line, and being let in does not end the pause.
+        // A paused run keeps its place in the queue, and starting does not end the pause.
         vec![
             (queued(), Queued),
             (paused(), Paused),
@@ -142,7 +142,7 @@ async fn a_retried_run_has_neither<B: Backend>(backend: &B) {
 async fn the_list_is_newest_first_in_pages<B: Backend>(backend: &B) {
     let location = backend.location().await;
     let archive = backend.open(&location).await;
-    // Not archived in the order of acceptance: the id decides.
+    // The runs are archived in another order than they were accepted: the id decides.
     for n in [3, 0, 4, 1, 2] {
         History::of(run_id(n)).put(&*archive, [accepted()]).await;
     }

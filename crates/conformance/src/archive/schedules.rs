@@ -1,4 +1,4 @@
-//! Schedules: kept, moved on by one of many processes, with what became of their ticks.
+//! Schedules: stored, advanced by one of many processes, with the outcomes of their ticks.
 
 use futures::future::join_all;
 use switchyard_core::schedule::Schedule;

@@ -1,4 +1,4 @@
-//! Taking runs in: durable before the answer, once for a key, in line for a concurrency key.
+//! Accepting runs: durable before the answer, once for an idempotency key, queued for a concurrency key.
 
 use switchyard_core::in_flight::{Acceptance, Command, NewRun};
 use switchyard_core::ir::sketch::Sketch;
@@ -104,7 +104,7 @@ async fn a_raised_limit_lets_in_those_who_wait(fixture: &Fixture) {
     assert_eq!(claimed, [first, second, third]);
 }
 
-/// A tenant's runs stand in its own line, not in the queues that everybody shares.
+/// A tenant's runs wait for its own concurrency key, not in the shared queues.
 async fn one_tenants_thousand_runs_do_not_delay_anothers(fixture: &Fixture) {
     let busy = of_tenant(fixture, "busy", 2).await;
     for _ in 0..1_000 {

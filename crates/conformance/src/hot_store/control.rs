@@ -131,7 +131,7 @@ async fn a_run_that_is_retried_keeps_its_key(fixture: &Fixture) {
     fixture.ended(run, RunStatus::Failed).await;
     fixture.hot.restore(vec![replayed(fixture, run, &sketch).await]).await.expect("restored");
     fixture.command(run, Command::Retry { by: "me".into() }).await.expect("retried");
-    // Longer than the key of a run that has ended is remembered.
+    // Longer than the store remembers the key of an ended run.
     fixture.clock.advance(2 * Limits::default().key_memory);
     let again = fixture.hot.accept(NewRun { id: fixture.fresh_run(), accepted }).await;
     assert_eq!(again, Ok(Acceptance::Existing(run)));

@@ -1,4 +1,4 @@
-//! A store under test, and short words for what tests do with it.
+//! A store under test, and shorthand for tests.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use switchyard_core::run::{
 use switchyard_core::{Hash, OperationId, Payload, RunId, Timestamp};
 use switchyard_store::{Archive, Clock, HotStore, ManualClock, StoreError};
 
-/// Makes stores. Each is empty and has nothing to do with the others.
+/// Opens stores. Each is empty and independent of the others.
 #[async_trait]
 pub trait Backend: Send + Sync {
     async fn open(&self) -> Fixture;
@@ -26,7 +26,7 @@ pub struct Fixture {
     pub hot: Arc<dyn HotStore>,
     pub archive: Arc<dyn Archive>,
     pub clock: ManualClock,
-    /// Must live as long as the store: a folder, a server.
+    /// A folder or server that must live as long as the store.
     _guard: Box<dyn Any + Send + Sync>,
     serial: AtomicU64,
 }
@@ -57,7 +57,7 @@ impl Fixture {
         Self { hot, archive, clock, _guard: Box::new(guard), serial: AtomicU64::new(1) }
     }
 
-    /// A clock for a new place: any moment will do, as long as it is not zero.
+    /// A clock for a new store: any time but zero will do.
     pub fn clock() -> ManualClock {
         ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000))
     }
@@ -100,7 +100,7 @@ impl Fixture {
         self.hot.step(Vec::new(), &self.want(max)).await.expect("a claim is answered").1
     }
 
-    /// Claims exactly one task, of this node.
+    /// Claims one task, and asserts that it is this node's.
     pub(crate) async fn claim_node(&self, node: &str) -> Task {
         let mut tasks = self.claim(1).await;
         let task = tasks.pop().unwrap_or_else(|| panic!("nothing to claim, expected `{node}`"));
@@ -134,13 +134,13 @@ impl Fixture {
         self.hot.snapshot(run).await.expect("answered").unwrap_or_else(|| panic!("{run} is not in flight"))
     }
 
-    /// The history as it is archived, with everything that was answered.
+    /// The archived history, after every earlier answer is in the archive.
     pub(crate) async fn events(&self, run: RunId) -> Vec<Event> {
         self.hot.archived().await.expect("the archive is there");
         self.archive.events(run, 0, 10_000).await.expect("events are read")
     }
 
-    /// The run has ended like this, and is archived as such.
+    /// Asserts that the run has ended with this status and is archived.
     pub(crate) async fn ended(&self, run: RunId, status: RunStatus) {
         assert!(self.hot.snapshot(run).await.expect("answered").is_none(), "{run} is still in flight");
         let record = self.archive.run(run).await.expect("answered").expect("archived");

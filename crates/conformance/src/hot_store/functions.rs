@@ -16,7 +16,7 @@ pub async fn all(backend: &dyn Backend) {
     a_task_that_no_worker_names_waits(&backend.open().await).await;
 }
 
-/// A run with one node that calls this function, of the same name.
+/// Starts a run with one node that calls this function and has its name.
 async fn call(fixture: &Fixture, function: &str) {
     let queue = queue_name::of_function(function).to_string();
     fixture.start(&Sketch::new().node(function, &[]).with(|node| node.queue = queue)).await;

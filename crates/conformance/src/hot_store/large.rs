@@ -1,4 +1,4 @@
-//! Large graphs and long lists: a command costs what it changes, and nothing is too large to be settled.
+//! Large graphs and long lists: the cost of a command depends on its changes, and every size can be settled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use switchyard_store::Clock;
 use crate::hot_store::fixture::{claim_of, failure};
 use crate::hot_store::{Backend, Fixture};
 
-/// More than a script can unpack.
+/// More values than a Lua script can unpack.
 const DEPENDENTS: usize = 10_000;
-/// More than are started at once.
+/// More children than are started at once.
 const ITEMS: usize = 3_000;
 
 pub async fn all(backend: &dyn Backend) {
@@ -56,7 +56,7 @@ fn succeeded(task: &Task) -> Settlement {
     Settlement { claim: claim_of(task), outcome: TaskOutcome::Succeeded(output_of(task.run)) }
 }
 
-/// Now and then one that lies in the CAS.
+/// The output of a run; about one in 64 is in the CAS.
 fn output_of(run: RunId) -> Payload {
     let hash = Hash::of(run.to_string().as_bytes());
     match hash.0[0] % 64 {
@@ -65,7 +65,7 @@ fn output_of(run: RunId) -> Payload {
     }
 }
 
-/// Starts what is due at once, as the timer duty does.
+/// Fires the timers that are due, as the timer duty does.
 async fn fire(fixture: &Fixture) {
     while fixture
         .hot
@@ -77,7 +77,7 @@ async fn fire(fixture: &Fixture) {
     {}
 }
 
-/// Settles what there is to be claimed, until nothing is left. How many of each node there were.
+/// Claims and settles tasks until none are left. Returns the number of tasks of each node.
 async fn work_off(fixture: &Fixture) -> HashMap<Arc<str>, usize> {
     let (mut held, mut seen) = (Vec::new(), HashMap::new());
     loop {
@@ -102,7 +102,7 @@ async fn count(fixture: &Fixture, run: RunId, counts: impl Fn(&EventKind) -> boo
     events.iter().filter(|event| counts(&event.kind)).count()
 }
 
-/// Without its history, which is long.
+/// Asserts the end of a run without reading its history, which is long.
 async fn has_ended(fixture: &Fixture, run: RunId, status: RunStatus) {
     assert!(fixture.hot.snapshot(run).await.expect("answered").is_none(), "it is still in flight");
     let record = fixture.archive.run(run).await.expect("answered").expect("archived");
@@ -219,7 +219,7 @@ async fn a_failed_child_stops_many_others(fixture: &Fixture) {
     has_ended(fixture, run, RunStatus::Failed).await;
 }
 
-/// One run cannot hold up another: between any two batches of a long list others are served.
+/// One run cannot delay another: between any two batches of a long list other runs are served.
 async fn a_small_run_goes_on_beside_a_large_one(fixture: &Fixture) {
     let (large, _) = spawn(fixture, ITEMS, u32::MAX, true).await;
     let mut beside = Sketch::chain(2);

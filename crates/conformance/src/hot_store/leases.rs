@@ -77,7 +77,7 @@ async fn a_node_that_takes_its_workers_down_is_stopped(fixture: &Fixture) {
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// One node whose attempts may take this long, and which is tried so often.
+/// One node with this time limit for an attempt and this number of attempts.
 fn limited(limit: Duration, max_attempts: u32) -> Sketch {
     Sketch::chain(1).with(|node| (node.limit, node.max_attempts) = (AttemptLimit::Own(limit), max_attempts))
 }
@@ -130,7 +130,7 @@ async fn a_claim_without_a_lease_has_its_limit_all_the_same(fixture: &Fixture) {
 async fn a_lease_that_ends_before_the_limit_is_a_lost_delivery(fixture: &Fixture) {
     fixture.start(&limited(2 * LEASE, 1)).await;
     let lost = fixture.claim_node("n0").await;
-    // Both have passed by now: the lease was first.
+    // Both the lease and the limit have passed: the lease was first.
     assert_eq!(later(fixture, 3 * LEASE).await, 1);
     let again = fixture.claim_node("n0").await;
     assert_eq!((again.attempt, again.claim), (lost.attempt, lost.claim + 1));
@@ -154,7 +154,7 @@ async fn an_attempt_that_took_too_long_is_retried_by_the_nodes_policy(fixture: &
     failed_with(fixture, run, "timeout").await;
 }
 
-/// The worker is gone with the store; the next one has a whole attempt.
+/// The worker was lost with the store; the next one has the whole time limit.
 async fn a_limit_counts_anew_after_a_restart(fixture: &Fixture) {
     let sketch = limited(LIMIT, 1);
     let run = fixture.start(&sketch).await;
@@ -221,7 +221,7 @@ async fn a_run_that_is_cancelled_now_ends_at_once(fixture: &Fixture) {
     fixture.command(run, cancel(true)).await.expect("cancelled");
     assert_eq!(fixture.hot.heartbeat(&[claim_of(&held)], None).await.expect("answered"), [ClaimStatus::Lost]);
     assert_ne!(fixture.settle(&held, TaskOutcome::Succeeded(Payload::null())).await, Settled::Applied);
-    // What had succeeded is undone all the same.
+    // The succeeded node is compensated nevertheless.
     fixture.pass("a/compensate").await;
     fixture.ended(run, RunStatus::Cancelled).await;
     assert_eq!(later(fixture, 20 * LEASE).await, 0);

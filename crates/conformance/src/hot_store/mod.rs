@@ -1,4 +1,4 @@
-//! What every hot store must do: one suite, called with a factory.
+//! The conformance suite of every hot store, called with a factory.
 //!
 //! A backend implements [`Backend`] and writes `switchyard_conformance::hot_store_tests!(MyBackend);`, which
 //! makes a test of each group. The groups name the invariants of the design that they are about.

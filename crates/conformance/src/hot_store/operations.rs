@@ -29,7 +29,7 @@ fn cancel() -> Command {
     Command::Cancel { by: "me".into(), reason: "".into(), compensate: true, now: false }
 }
 
-/// Two nodes that wait for the same signal.
+/// Starts a run with two nodes that wait for the same signal.
 async fn two_that_wait(fixture: &Fixture) -> RunId {
     let run = fixture.start(&Sketch::new().node("a", &[]).node("b", &[])).await;
     for task in fixture.claim(2).await {
@@ -75,7 +75,7 @@ async fn a_refused_command_is_not_remembered(fixture: &Fixture) {
     assert_eq!(fixture.state(run).await.status(), RunStatus::Running);
 }
 
-/// Without waiting for anything but the answer.
+/// The check reads the archive right after the answer.
 async fn what_is_answered_is_archived(fixture: &Fixture) {
     let run = two_that_wait(fixture).await;
     for command in [go(), Command::Pause { by: "me".into() }, cancel()] {
@@ -100,7 +100,7 @@ async fn a_run_that_has_ended_is_answered_from_the_archive(fixture: &Fixture) {
     assert!(fixture.archive.run_operation(run, &sent.id).await.expect("answered").is_some());
 }
 
-/// The second place gets nothing but the history that the first one wrote.
+/// The second store gets only the history that the first one wrote.
 async fn a_rebuilt_run_remembers(lost: &Fixture, fresh: &Fixture) {
     let run = two_that_wait(lost).await;
     let sent = fresh_operation();
@@ -123,7 +123,7 @@ async fn a_run_is_retried_once(fixture: &Fixture) {
     let run = fixture.start(&sketch).await;
     let retry = || Command::Retry { by: "me".into() };
     let sent = fresh_operation();
-    // The second time it has failed again, and is taken up from its history to be retried once more.
+    // In the second round the run has failed again, and is restored from its history for another retry.
     for _ in 0..2 {
         if let Some(task) = fixture.claim(1).await.first() {
             fixture.settle(task, failure()).await;

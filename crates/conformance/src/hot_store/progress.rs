@@ -1,4 +1,4 @@
-//! What the holder of a claim says while it holds it: checkpoints and chunks.
+//! Progress reports from the holder of a claim: checkpoints, chunks and logs.
 
 use serde_json::json;
 use switchyard_core::ir::sketch::Sketch;
@@ -40,7 +40,7 @@ async fn a_checkpoint_is_read_back_by_the_next_worker(fixture: &Fixture) {
     assert_eq!(lost.checkpoint, None);
     keep(fixture, &lost, 1).await;
     keep(fixture, &lost, 2).await;
-    // It does not extend the lease: that is what heartbeats are for.
+    // A checkpoint does not extend the lease; heartbeats do.
     fixture.clock.advance(LEASE);
     assert_eq!(fixture.hot.reclaim().await, Ok(1));
     let next = fixture.claim_node("n0").await;
@@ -128,7 +128,7 @@ fn lines(n: u32, bytes: u32) -> Progress {
     Progress::Logs(LogBatch { lines, count: 1, bytes })
 }
 
-/// The lines of each event, the attempt, and whether it marks that there were more.
+/// For each log event: its attempt, its lines, and whether it marks truncation.
 async fn logged(fixture: &Fixture, run: RunId) -> Vec<(u32, String, bool)> {
     let events = fixture.events(run).await.into_iter();
     let logged = events.filter_map(|event| match event.kind {
@@ -156,7 +156,7 @@ async fn logged_lines_are_events_in_order(fixture: &Fixture) {
     assert_eq!(logged(fixture, run).await, expected);
 }
 
-/// The mark comes once, what follows is dropped, and the next attempt begins anew.
+/// The truncation is marked once, later lines are dropped, and the next attempt begins anew.
 async fn logs_are_bounded_for_each_attempt(fixture: &Fixture) {
     let mut sketch = Sketch::chain(1);
     sketch.nodes[0].max_attempts = 2;

@@ -1,4 +1,4 @@
-//! What the archive has rebuilds the store (I6, I12).
+//! Rebuilding the store from the archive (I6, I12).
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn sketch() -> Sketch {
         .node("after", &["done", "held", "asleep"])
 }
 
-/// The second place gets nothing but the history that the first one wrote.
+/// The second store gets only the history that the first one wrote.
 async fn a_run_goes_on_where_its_history_ends(lost: &Fixture, fresh: &Fixture) {
     let run = lost.start(&sketch()).await;
     let tasks = lost.claim(3).await;

@@ -1,4 +1,4 @@
-//! When a run starts, and what its nodes go before: delayed starts, and the priority of a whole run.
+//! Delayed starts, and the priority of a whole run.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ async fn a_delayed_run_that_was_paused_waits_to_be_resumed(fixture: &Fixture) {
     fixture.ended(run, RunStatus::Succeeded).await;
 }
 
-/// The second place gets nothing but the history that the first one wrote.
+/// The second store gets only the history that the first one wrote.
 async fn a_delayed_run_is_restored(lost: &Fixture, fresh: &Fixture) {
     let run = lost.start_as(delayed(lost, &Sketch::chain(1), 60).await).await;
     let events = lost.events(run).await;

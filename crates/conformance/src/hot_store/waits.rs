@@ -49,7 +49,7 @@ async fn a_clock_that_was_set_back_delays_by_no_more_than_it_was_wrong(fixture: 
     let before = fixture.start(&Sketch::chain(1)).await;
     let task = fixture.claim_node("n0").await;
     fixture.settle(&task, TaskOutcome::Waiting(WaitFor::Timer { until: at(60) })).await;
-    // An hour behind for half a minute, in which another timer is set.
+    // The clock is an hour behind for half a minute, in which another timer is set.
     fixture.clock.set(begin.minus(Duration::from_secs(3600)));
     let meanwhile = fixture.start(&Sketch::chain(1)).await;
     let task = fixture.claim_node("n0").await;
@@ -59,7 +59,7 @@ async fn a_clock_that_was_set_back_delays_by_no_more_than_it_was_wrong(fixture: 
     pass_time(fixture, 30).await;
     fixture.state(before).await;
     fixture.clock.set(at(30));
-    // Set by the wrong clock, it is past by the right one.
+    // The timer was set by the wrong clock and is due by the right one.
     assert_eq!(fixture.hot.fire_timers().await.expect("answered"), (1, Some(at(60))));
     fixture.ended(meanwhile, RunStatus::Succeeded).await;
     pass_time(fixture, 29).await;

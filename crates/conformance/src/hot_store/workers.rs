@@ -1,4 +1,4 @@
-//! Workers that report: who is alive, and what each serves.
+//! Workers that report: which are alive, and what each serves.
 
 use std::time::Duration;
 

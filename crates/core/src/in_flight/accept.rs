@@ -1,4 +1,4 @@
-//! Taking runs in.
+//! Acceptance of new runs.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::run::{ParentLink, Refusal};
 use crate::{Labels, Payload, TraceLink};
 
-/// A run to be taken in. Its graph must have been learnt.
+/// A run to accept. Its graph must be known already (`InFlight::learn`).
 #[derive(Clone, Debug)]
 pub struct NewRun {
     pub id: RunId,
@@ -40,7 +40,7 @@ impl Accepted {
         Self { parent: Some(parent), trace, labels, ..Self::plain(workflow, definition, input) }
     }
 
-    /// Without keys, limits or ancestry.
+    /// An acceptance without keys, limits or a parent.
     pub fn plain(workflow: Arc<str>, definition: Hash, input: Payload) -> Self {
         Self {
             workflow,
@@ -83,7 +83,7 @@ impl InFlight {
         let ir = self.irs.get(&definition).cloned().ok_or(Refusal::UnknownDefinition(definition))?;
         let mut accepted = new.accepted;
         accepted.start_at = accepted.start_at.filter(|at| now < *at);
-        // Whether there is room is seen when it is in place: what is accepted does not depend on others.
+        // Acceptance does not depend on other runs: `line_up` checks for room once this run is in place.
         accepted.queued = accepted.concurrency.is_some() || accepted.start_at.is_some();
         let starts = accepted.start_at.unwrap_or(now);
         accepted.deadline = accepted.deadline.or(ir.deadline.map(|after| starts.plus(after)));
@@ -107,7 +107,7 @@ impl InFlight {
         (id, changes)
     }
 
-    /// A child whose graph is unknown cannot be: its parent's worker learnt it before asking.
+    /// Starts a child run. Its graph is known: the parent's worker made it known before it asked for the child.
     pub(super) fn start_child(
         &mut self,
         child: RunId,
@@ -115,7 +115,7 @@ impl InFlight {
         now: Timestamp,
     ) -> Option<(RunId, Changes)> {
         self.note_missing(child);
-        // A parent that was taken up from an older history starts again what is under way already.
+        // A parent restored from an older history starts children again that are already under way.
         if self.runs.contains_key(&child) {
             return None;
         }
@@ -142,7 +142,7 @@ impl InFlight {
     fn forget_old_keys(&mut self, now: Timestamp) {
         while self.keys_of_ended.front().is_some_and(|(until, _)| *until <= now) {
             let Some((_, key)) = self.keys_of_ended.pop_front() else { return };
-            // A run that is tried again has its key again, until it ends once more.
+            // A retried run keeps its key until it ends again.
             if self.keys.get(&key).is_some_and(|(_, run)| !self.runs.contains_key(run)) {
                 self.keys.remove(&key);
             }

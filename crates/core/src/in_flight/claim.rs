@@ -1,4 +1,4 @@
-//! Handing out tokens, and taking settlements.
+//! Claims of tokens, and their settlements.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use super::*;
 use crate::ir::queue_name::takes_turns;
 use crate::run::{ClaimRef, Progress, Refusal, ReleaseReason, Settled, Settlement, Task, TimeLimit};
 
-/// What a worker asks for.
+/// A worker's request for tasks.
 #[derive(Clone, Debug)]
 pub struct Want {
     pub worker: Arc<str>,
-    /// Names of queues; one that ends in `*` stands for all that begin with what is before it. Earlier ones go first,
-    /// except that functions take turns ([`takes_turns`]).
+    /// Queue names; a name that ends in `*` is a prefix pattern. Earlier names are served first, except that functions
+    /// take turns ([`takes_turns`]).
     pub queues: Arc<[Arc<str>]>,
     pub max: usize,
-    /// How long a claim lasts without a heartbeat. Without one it lasts as long as the process.
+    /// How long a claim lasts without a heartbeat. With `None`, the claim lasts as long as the process.
     pub lease: Option<Duration>,
 }
 
-/// A worker that names what it takes.
+/// A worker that claims a node by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Taker<'a> {
     pub worker: &'a Arc<str>,
-    /// As in [`Want`].
+    /// The lease, as in [`Want::lease`].
     pub lease: Option<Duration>,
 }
 
 impl Want {
-    /// Nothing: a call that only settles.
+    /// A request for no tasks, for a call that only settles.
     pub fn nothing(worker: Arc<str>) -> Self {
         Self { worker, queues: [].into(), max: 0, lease: None }
     }
@@ -40,7 +40,7 @@ impl Want {
     }
 }
 
-/// Whether one of these names, or patterns, is that of the queue.
+/// Whether one of these names or patterns matches the queue.
 pub fn takes(queues: &[Arc<str>], queue: &str) -> bool {
     queues.iter().any(|name| match name.strip_suffix('*') {
         Some(prefix) => queue.starts_with(prefix),
@@ -58,7 +58,7 @@ impl InFlight {
         self.act(run, now, out, |run, changes| run.settle(settlement, now, changes)).unwrap_or(Settled::Stale)
     }
 
-    /// Records what the holder of a claim says about it. The lease is left as it is.
+    /// Records progress that the holder of a claim reports. The lease does not change.
     pub fn progress(
         &mut self,
         claim: &ClaimRef,
@@ -109,8 +109,8 @@ impl InFlight {
         }
     }
 
-    /// Claims one node by name, for a worker that took its token from a queue by itself. `None` if there is no token of
-    /// it to be had.
+    /// Claims one node by name, for a worker that took its token from a queue by itself. `None` if the node has no
+    /// token to claim.
     pub fn claim_node(
         &mut self,
         run: RunId,
@@ -122,7 +122,7 @@ impl InFlight {
         self.note_missing(run);
         let slot = self.runs.get(&run)?;
         let ix = slot.run.ir.find(node)?;
-        // Where parallelism is capped, nodes that line up have none.
+        // In a run that caps its parallelism, nodes that wait for a slot have no token.
         if slot
             .parallelism_state
             .as_ref()
@@ -137,7 +137,7 @@ impl InFlight {
         Some(task)
     }
 
-    /// The task of a claim that counts, as its holder was handed it. Since when it was queued is not known any more.
+    /// The task of a valid claim, as its holder received it. The time when it was queued is no longer known.
     pub fn held_task(&mut self, claim: &ClaimRef) -> Option<Task> {
         self.note_missing(claim.run);
         let slot = self.runs.get(&claim.run)?;
@@ -149,8 +149,8 @@ impl InFlight {
         Some(task)
     }
 
-    /// A worker that took a token by itself went silent. It counts as a delivery: the node is queued again, or fails
-    /// as poisoned. Whether there was such a token.
+    /// Records that a worker which took a token by itself went silent. This counts as a delivery: the node is queued
+    /// again, or fails as poisoned. Returns whether there was such a token.
     pub fn lose_node(
         &mut self,
         run: RunId,
@@ -197,7 +197,7 @@ impl InFlight {
 }
 
 impl InFlight {
-    /// Whether a claim might find something. Void tokens count: looking at them is how they go away.
+    /// Whether a claim might find something. Void tokens count, because a claim removes them.
     pub fn has_work(&self, want: &Want) -> bool {
         self.queues.iter().any(|(name, queue)| !queue.is_empty() && want.takes(name))
     }

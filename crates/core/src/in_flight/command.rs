@@ -12,7 +12,7 @@ pub enum Command {
         by: Arc<str>,
         reason: Arc<str>,
         compensate: bool,
-        /// What workers hold is ended at once, and not when they have had time to stop.
+        /// Ends claimed nodes at once, without the grace period for their workers.
         now: bool,
     },
     Pause {
@@ -31,7 +31,7 @@ pub enum Command {
         by: Arc<str>,
         comment: Arc<str>,
     },
-    /// `seen` is the version of the graph that the author looked at. The new graph must have been learnt.
+    /// `seen` is the version of the graph that the author looked at. The new graph must be known already.
     Patch {
         seen: u32,
         patched: Box<Patched>,

@@ -1,4 +1,4 @@
-//! Concurrency keys: at most so many runs with a key are under way, the others wait in line.
+//! Concurrency keys: a limited number of runs with the same key are under way, the others wait in line.
 
 use std::collections::VecDeque;
 
@@ -8,15 +8,15 @@ use crate::{RunId, Timestamp};
 
 #[derive(Debug, Default)]
 pub(super) struct ConcurrencyKey {
-    /// As the newest run with this key asked for.
+    /// The limit that the newest run with this key asked for.
     pub(super) limit: u32,
     pub(super) under_way: u32,
     pub(super) line: VecDeque<RunId>,
 }
 
 impl InFlight {
-    /// The run stands in line, and starts if there is room. So do those before it, if it raised the limit: there is
-    /// never a line before a key that has room.
+    /// Puts the run in line, and starts it if there is room. If it raised the limit, runs ahead of it start too: no run
+    /// waits for a key that has room.
     pub(super) fn line_up(&mut self, id: RunId, now: Timestamp) -> Vec<(RunId, Changes)> {
         let concurrency = self.run(id).and_then(|run| run.accepted.concurrency.clone());
         let Some(Concurrency { key, limit }) = concurrency else { return Vec::new() };
@@ -28,12 +28,12 @@ impl InFlight {
         entering.into_iter().filter_map(start).collect()
     }
 
-    /// A run has ended; the next in line, if there is room for it.
+    /// Removes an ended run from its key. Returns the next run in line, if there is room for it.
     pub(super) fn leave_concurrency_key(&mut self, run: &Run) -> Option<RunId> {
         let concurrency = run.accepted.concurrency.as_ref()?;
         let concurrency_key = self.concurrency_keys.get_mut(&concurrency.key)?;
         match concurrency_key.line.iter().position(|waiting| *waiting == run.id) {
-            // It was cancelled while it waited: no other run starts.
+            // The run was cancelled while it waited: no other run starts.
             Some(place) => {
                 concurrency_key.line.remove(place);
                 return None;
@@ -52,7 +52,7 @@ impl InFlight {
         next
     }
 
-    /// A run that comes back from its history takes the place it had.
+    /// Puts a restored run in line for its key, or counts it as under way, as its history says.
     pub(super) fn reenter_concurrency_key(&mut self, run: &Run) {
         let Some(concurrency) = &run.accepted.concurrency else { return };
         if run.starts_at().is_some() {
@@ -67,7 +67,7 @@ impl InFlight {
         }
     }
 
-    /// Starts runs that wait for a key that has room, which the order of a restore can leave behind.
+    /// Starts runs that wait for a key that has room, because the order of a restore can leave such runs behind.
     pub(super) fn admit_waiting(&mut self, now: Timestamp, out: &mut Vec<Event>) {
         let entering = self.concurrency_keys.values_mut().flat_map(ConcurrencyKey::let_in).collect();
         self.start_all(entering, now, out);

@@ -5,14 +5,14 @@ use serde::Serialize;
 use super::*;
 use crate::run::{ClaimRef, NodeState, ReleaseReason, Settled, Task, TimeLimit};
 
-/// Where a claim stands, as a heartbeat is told.
+/// The standing of a claim: the answer to a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimStatus {
     Held,
-    /// Still held, but its run is being closed: stop, and say so.
+    /// Still held, but the run is being closed: the worker should stop and report that it has.
     Stop,
-    /// Taken back, settled, or never given: its settlement will not count.
+    /// Taken back, settled or never given. The store will refuse its settlement.
     Lost,
 }
 
@@ -22,7 +22,7 @@ pub struct Lease {
     pub claim: u32,
     /// The end of the lease or the limit, whichever comes first.
     pub until: Timestamp,
-    /// When the attempt has taken too long. A heartbeat does not move it.
+    /// When the attempt times out. A heartbeat does not move this limit.
     pub limit: Option<Timestamp>,
 }
 
@@ -33,7 +33,7 @@ impl Lease {
         Some(Self { claim, until, limit })
     }
 
-    /// What has come at `until`: the limit, or else the end of a lease that was not extended.
+    /// Whether the attempt's time limit expires at `until`, rather than the lease.
     fn is_overdue(&self) -> bool {
         self.limit.is_some_and(|limit| limit <= self.until)
     }
@@ -71,7 +71,7 @@ impl InFlight {
         reclaimed
     }
 
-    /// The limit of a held node, if it is the limit that its claim comes to an end by.
+    /// The time limit of a held node, if this limit ends the claim, and not the lease.
     fn overdue(&self, id: RunId, ix: NodeIx) -> Option<Duration> {
         let slot = self.runs.get(&id)?;
         slot.leases.get(&ix).filter(|lease| lease.is_overdue())?;
@@ -115,7 +115,7 @@ impl InFlight {
         }
     }
 
-    /// Leases of claims that a command on the run has ended.
+    /// Drops the leases of claims that a command on the run has ended.
     pub(super) fn drop_ended_leases(&mut self, id: RunId) {
         let Some(slot) = self.runs.get(&id) else { return };
         let ended = |(ix, lease): (&NodeIx, &Lease)| {
@@ -127,7 +127,7 @@ impl InFlight {
         }
     }
 
-    /// After a patch, indices have moved: leases follow their nodes.
+    /// Moves leases to the new indices of their nodes after a patch.
     pub(super) fn move_leases(&mut self, id: RunId, before: &Ir) {
         let Some(slot) = self.runs.get_mut(&id) else { return };
         let old: Vec<_> = slot.leases.drain().collect();

@@ -1,8 +1,8 @@
 //! Many runs together: their queues, timers, leases, approvals, and the keys that limit how many are under way.
 //!
-//! Still pure: the in-process hot store is this behind a lock, and the distributed one is tested against it.
-//! Commands append the events of every run they touch to `out`, in the order in which they must be kept: a
-//! parent and its child change together or not at all.
+//! This module is pure, too: the in-process hot store puts it behind a lock, and the distributed store is tested
+//! against it. Commands append the events of every run they touch to `out`, in the order in which they must be stored:
+//! a parent and its child change together or not at all.
 
 mod accept;
 mod claim;
@@ -36,19 +36,19 @@ use parallelism::Parallelism;
 use partial::Partial;
 use queue::Queue;
 
-/// Graphs without a holder are forgotten beyond this many.
+/// The number of known graphs above which graphs without a holder are forgotten.
 const IRS_KEPT: usize = 1_000;
 
 /// Settings for all runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Workers that a node may take down with it before it fails.
+    /// How many workers may be lost on a node before the node fails.
     pub deliveries_max: u32,
     /// How long an idempotency key is remembered here after its run ended; the archive has it for good.
     pub key_memory: Duration,
     /// How long an attempt may take where the graph says [`AttemptLimit::Default`](crate::ir::AttemptLimit).
     pub attempt_default: Duration,
-    /// How long workers have to stop what they hold of a run that is cancelled or past its deadline.
+    /// How long workers have to stop tasks of a run that is cancelled or past its deadline.
     pub stop_grace: Duration,
 }
 
@@ -63,7 +63,7 @@ impl Default for Limits {
     }
 }
 
-/// Everything in flight.
+/// All runs in flight, with their queues, timers, leases and keys.
 #[derive(Debug, Default)]
 pub struct InFlight {
     limits: Limits,
@@ -77,14 +77,14 @@ pub struct InFlight {
     concurrency_keys: HashMap<Arc<str>, ConcurrencyKey>,
     keys: HashMap<Arc<str>, (Hash, RunId)>,
     keys_of_ended: VecDeque<(Timestamp, Arc<str>)>,
-    /// Never reused: a run can leave, come back for a retry, and find tokens of its former incarnation in a queue.
+    /// The last generation given out. Never reused: a retried run can find tokens of an earlier generation in a queue.
     generations: u64,
     nudges: Nudges,
-    /// Only where most runs are kept elsewhere.
+    /// Set only in a store that keeps most runs elsewhere.
     partial: Option<Partial>,
 }
 
-/// Who should look again, since this was last taken.
+/// Wake-ups for workers and timers since the last [`InFlight::take_nudges`].
 #[derive(Debug, Default)]
 pub struct Nudges {
     /// One entry for each token that was queued.
@@ -93,7 +93,7 @@ pub struct Nudges {
     pub timers: bool,
 }
 
-/// A run with what is kept about it outside its history.
+/// A run with the data that is kept about it outside its history.
 #[derive(Debug)]
 struct Slot {
     run: Run,
@@ -155,7 +155,7 @@ impl InFlight {
         self.generations
     }
 
-    /// When what workers hold of a run that closes now is ended.
+    /// When the remaining tasks of a run that closes now are cancelled.
     fn stop_by(&self, now: Timestamp) -> Timestamp {
         now.plus(self.limits.stop_grace)
     }
@@ -164,7 +164,7 @@ impl InFlight {
         std::mem::take(&mut self.nudges)
     }
 
-    /// Lets a command act on a run, and carries out what follows from it.
+    /// Applies a command to a run, and carries out the effects.
     fn act<R>(
         &mut self,
         id: RunId,
@@ -192,7 +192,7 @@ impl InFlight {
 
     fn carry_out(&mut self, id: RunId, changes: Changes, now: Timestamp, out: &mut Vec<Event>) {
         out.extend(changes.events);
-        // A list of its own instead of recursion: runs can be nested deep, and end together.
+        // A work list instead of recursion: runs can be nested deep, and end together.
         let mut open: VecDeque<(RunId, Effect)> =
             changes.effects.into_iter().map(|effect| (id, effect)).collect();
         while let Some((id, effect)) = open.pop_front() {
@@ -204,7 +204,7 @@ impl InFlight {
         }
     }
 
-    /// What one effect does here, and what it changes in other runs.
+    /// Carries out one effect, and returns the changes that it makes in other runs.
     fn carry_out_one(&mut self, id: RunId, effect: Effect, now: Timestamp) -> Vec<(RunId, Changes)> {
         match effect {
             Effect::Ready(ix) => self.token_ready(id, ix, now),
@@ -241,14 +241,15 @@ impl InFlight {
         Vec::new()
     }
 
-    /// Tells a parent about the end of a child that it missed. Nothing changes if it does not wait for that child.
+    /// Tells a parent about a child's end that the parent missed. Nothing changes if the parent does not wait for that
+    /// child.
     pub fn child_ended(&mut self, child: &AwaitedChild, end: ChildEnd, now: Timestamp, out: &mut Vec<Event>) {
         self.act(child.link.run, now, out, |parent, changes| {
             parent.awaited_child_ended(child, end, now, changes);
         });
     }
 
-    /// Cancels a child whose parent was told to stop.
+    /// Cancels a child that its parent has stopped.
     pub fn cancel_child(&mut self, to_cancel: ChildToCancel, now: Timestamp, out: &mut Vec<Event>) {
         if let Some((child, changes)) = self.cancel_one(to_cancel, now) {
             self.carry_out(child, changes, now, out);
@@ -273,10 +274,10 @@ impl InFlight {
         Some((id, changes))
     }
 
-    /// Removes an ended run: its parent is told, and the next run of its concurrency key starts.
+    /// Removes an ended run, tells its parent, and starts the next run of its concurrency key.
     fn retire(&mut self, id: RunId, now: Timestamp) -> Vec<(RunId, Changes)> {
         let Some(slot) = self.runs.remove(&id) else { return Vec::new() };
-        // Later messages to it are too late; it is not loaded for them.
+        // Messages to an ended run are too late; it is not loaded for them.
         self.deny(id);
         self.forget_timers(id, &slot);
         self.forget_leases(id, &slot);
@@ -288,7 +289,7 @@ impl InFlight {
             let end = ChildEnd { run: Some(id), status, output, error };
             further.extend(self.changing(parent.run, |p, changes| p.child_ended(parent, end, now, changes)));
         }
-        // One that was cancelled before its start has no place to leave.
+        // A run cancelled before its delayed start holds no place under its key.
         if !run.delayed
             && let Some(next) = self.leave_concurrency_key(&run)
         {
@@ -297,7 +298,7 @@ impl InFlight {
         further
     }
 
-    /// Voids every token and timer of a run, and puts out what its state asks for.
+    /// Voids every token and timer of a run, and issues those that its state requires.
     fn rewire(&mut self, id: RunId, now: Timestamp) {
         let Some(mut slot) = self.runs.remove(&id) else { return };
         self.forget_timers(id, &slot);

@@ -22,7 +22,7 @@ impl Parallelism {
         Self { cap: cap.max(1), active: HashSet::new(), ready: BTreeSet::new(), arrivals: 0 }
     }
 
-    /// After indices have moved: what is held stays active, what is queued lines up again.
+    /// Rebuilds the slots after indices have moved: held nodes stay active, queued nodes line up again.
     pub(super) fn rebuild(&mut self, run: &Run) {
         self.ready.clear();
         self.active = run.ir.indices().filter(|&ix| run.node(ix).state == NodeState::Running).collect();

@@ -1,9 +1,9 @@
-//! A part of the runs: a store that keeps runs elsewhere loads those that a command touches, lets the core decide,
-//! and writes back what it is given.
+//! Partial loading: a store that keeps runs elsewhere loads the runs that a command touches, lets the core decide, and
+//! writes back the result.
 //!
-//! Which runs a command touches shows only when it is carried out: a child tells its parent, an ended run lets in
-//! the next in line. A run that was asked for and not loaded is noted in [`InFlight::missing`]; the store then starts
-//! over with that run loaded as well.
+//! The core finds out which runs a command touches only while it carries the command out: a child tells its parent, an
+//! ended run admits the next in line. A run that the core needed and the store had not loaded is noted in
+//! [`InFlight::missing`]; the store then starts over with that run loaded as well.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::*;
 use crate::run::Wanted;
 
-/// What is known about the runs that were not loaded.
+/// Facts about runs that were not loaded.
 #[derive(Debug, Default)]
 pub(super) struct Partial {
     absent: HashSet<RunId>,
@@ -23,28 +23,28 @@ pub(super) struct Partial {
     to_cancel: Vec<ChildToCancel>,
 }
 
-/// A child whose parent was told to stop.
+/// A child that its parent has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildToCancel {
     pub child: RunId,
     pub compensate: bool,
-    /// The parent's, if the parent is being closed as well.
+    /// The parent's `stop_by`, if the parent is being closed as well.
     pub stop_by: Option<Timestamp>,
 }
 
-/// Children that a partial `InFlight` cancels together with their parent. The others are given back, to be cancelled in
-/// commands of their own.
+/// How many children a partial `InFlight` cancels together with their parent. It returns the others, to be cancelled by
+/// separate commands.
 const CANCELLED_AT_ONCE: usize = 200;
 
-/// A run with everything that is kept about it.
+/// A run with all the data that a store keeps about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredRun {
     pub run: Run,
     pub generation: u64,
     pub timers: BTreeSet<(Timestamp, TimerKey)>,
-    /// Until when each held node is held, and by which claim.
+    /// The lease of each held node.
     pub leases: BTreeMap<NodeIx, Lease>,
-    /// Only of a run that caps its parallelism.
+    /// Only for a run that caps its parallelism.
     pub parallelism_state: Option<ParallelismState>,
 }
 
@@ -56,7 +56,7 @@ pub struct ParallelismState {
     pub arrivals: u64,
 }
 
-/// A concurrency key: how many are under way, and the first of those who wait.
+/// A concurrency key: how many runs are under way, and the first runs in line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConcurrencyState {
     pub limit: u32,
@@ -64,7 +64,7 @@ pub struct ConcurrencyState {
     pub line: Vec<RunId>,
 }
 
-/// A token that was put out.
+/// A token that a command queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedToken {
     pub queue: Arc<str>,
@@ -77,19 +77,19 @@ pub struct QueuedToken {
     pub limit: Option<Duration>,
 }
 
-/// What is in flight after a command. A run that was loaded and is not here has ended.
+/// The state in flight after a command. A loaded run that is missing here has ended.
 #[derive(Debug, Default)]
 pub struct Decided {
     pub stored_runs: HashMap<RunId, StoredRun>,
     /// In the order in which they were queued, within each queue and band.
     pub tokens: Vec<QueuedToken>,
     pub approvals: HashMap<ApprovalId, RunId>,
-    /// Those that are to be cancelled by [`InFlight::cancel_child`].
+    /// Children to cancel with [`InFlight::cancel_child`].
     pub to_cancel: Vec<ChildToCancel>,
 }
 
 impl InFlight {
-    /// One that holds only what is loaded. Generations are counted from after `generations`.
+    /// In-flight state of the loaded runs alone. New generations start after `generations`.
     pub fn part(limits: Limits, generations: u64) -> Self {
         Self { generations, partial: Some(Partial::default()), ..Self::new(limits) }
     }
@@ -119,19 +119,20 @@ impl InFlight {
         self.concurrency_keys.insert(key, ConcurrencyKey { limit, under_way, line: line.into() });
     }
 
-    /// Says that there is no such run.
+    /// Records that there is no such run.
     pub fn deny(&mut self, id: RunId) {
         if let Some(partial) = &mut self.partial {
             partial.absent.insert(id);
         }
     }
 
-    /// Runs that were asked for and neither loaded nor denied: what was decided without them is void.
+    /// Runs that the core needed and that were neither loaded nor denied. If there are any, the decision is void.
     pub fn missing(&self) -> Vec<RunId> {
         self.partial.iter().flat_map(|partial| partial.missing.iter().copied()).collect()
     }
 
-    /// Children of loaded runs that were needed and not loaded, by run and node: what was decided without them is void.
+    /// Children of loaded runs that the core needed and that were not loaded, by run and node. If there are any, the
+    /// decision is void.
     pub fn lacking(&self) -> impl Iterator<Item = &(RunId, Arc<str>, Wanted)> {
         self.partial.iter().flat_map(|partial| &partial.lacking)
     }
@@ -143,7 +144,7 @@ impl InFlight {
         }
     }
 
-    /// Whether a child is left to be cancelled by a command of its own.
+    /// Whether a separate command cancels the child.
     pub(super) fn leaves_for_later(&mut self, to_cancel: ChildToCancel) -> bool {
         let Some(partial) = &mut self.partial else { return false };
         partial.cancelled += 1;
@@ -154,7 +155,7 @@ impl InFlight {
         later
     }
 
-    /// How many of those who wait for a key are still loaded.
+    /// How many loaded runs still wait for a key.
     pub fn waiting_for(&self, key: &str) -> usize {
         self.concurrency_keys.get(key).map_or(0, |concurrency_key| concurrency_key.line.len())
     }

@@ -8,7 +8,7 @@ use crate::ir::NodeIx;
 use crate::run::NodeState;
 use crate::{RunId, Timestamp};
 
-/// High, normal, low.
+/// The number of priority bands: high, normal, low.
 pub(super) const BANDS: usize = 3;
 
 /// The band of a node's priority (1 to 10): 0 goes first, then 1, then 2.
@@ -20,7 +20,7 @@ pub fn band(priority: u8) -> usize {
     }
 }
 
-/// Void once its run has moved on; the worker that pops it checks.
+/// A queued node. Void once its run has moved on; the claim that pops it checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub(super) run: RunId,
@@ -32,7 +32,7 @@ pub(super) struct Token {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) bands: [VecDeque<Token>; BANDS],
-    /// Void tokens are swept when this many lie here.
+    /// The number of tokens at which void tokens are swept.
     sweep_at: usize,
 }
 
@@ -55,10 +55,10 @@ impl Queue {
     }
 }
 
-/// The bands of priority, by what they are called.
+/// The names of the priority bands.
 pub const PRIORITIES: [&str; BANDS] = ["high", "normal", "low"];
 
-/// How much work of a type there is, by band.
+/// The number of tasks in a queue, by band.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueDepth {
     pub queue: Arc<str>,
@@ -67,11 +67,11 @@ pub struct QueueDepth {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BandDepth {
-    /// For a worker.
+    /// Tasks that wait for a worker.
     pub waiting: usize,
-    /// Held by one.
+    /// Tasks that a worker holds.
     pub claimed: usize,
-    /// When the one that has waited longest was queued.
+    /// When the longest-waiting task was queued.
     pub oldest: Option<Timestamp>,
 }
 
@@ -89,8 +89,8 @@ impl InFlight {
         self.nudges.queues.push(name);
     }
 
-    /// Removes the token of a node that a plain worker has taken: were the node queued again, it would be valid
-    /// once more, at its old place.
+    /// Removes the token of a node that a worker has claimed by name. If the token stayed and the node were queued
+    /// again, it would be valid once more, at its old place.
     pub(super) fn unqueue(&mut self, run: RunId, node: NodeIx) {
         let Some(slot) = self.runs.get(&run) else { return };
         let spec = slot.run.ir.node(node);
@@ -117,7 +117,7 @@ impl InFlight {
         self.queues.insert(name.clone(), queue);
     }
 
-    /// Exact depths. Counts token by token and node by node, which is for people and gauges, not for the hot path.
+    /// Exact depths. Visits every token and every node: for people and gauges, not for the hot path.
     pub fn depths(&self) -> Vec<QueueDepth> {
         let mut bands: BTreeMap<Arc<str>, [BandDepth; BANDS]> = BTreeMap::new();
         for (name, queue) in &self.queues {

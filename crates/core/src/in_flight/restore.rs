@@ -1,14 +1,14 @@
-//! Taking up runs from their histories.
+//! Restores runs from their histories.
 
 use super::*;
 use crate::run::ReleaseReason;
 
 impl InFlight {
-    /// Puts runs back as their histories say they were. Claims that were held are void: who held them is gone.
-    /// Ended runs may be restored too, to be retried.
+    /// Puts runs back as their histories say they were. Held claims are void, because their holders are gone. Ended
+    /// runs may be restored too, to be retried.
     ///
-    /// All of them at once, and all in place before the first claim is taken back: a run that ends by that has a
-    /// parent to tell, and a run that waits behind it.
+    /// All runs are in place before the first claim is taken back, because that can end a run: its parent has to be
+    /// told, and the next run in line has to start.
     pub fn restore(&mut self, runs: Vec<Run>, now: Timestamp, out: &mut Vec<Event>) {
         let placed: Vec<RunId> = runs.into_iter().filter_map(|run| self.put_back(run, now)).collect();
         for &id in &placed {
@@ -46,7 +46,7 @@ impl InFlight {
         }
     }
 
-    /// A child whose parent was told to stop. Being cancelled twice does no harm.
+    /// Cancels a child that its parent has stopped. Cancelling it twice does no harm.
     fn cancel_if_stopped(&mut self, id: RunId, now: Timestamp, out: &mut Vec<Event>) {
         let Some(link) = self.run(id).and_then(|run| run.accepted.parent.clone()) else { return };
         self.note_missing(link.run);
@@ -56,7 +56,7 @@ impl InFlight {
         }
     }
 
-    /// A restored run that turned out not to be retried leaves again.
+    /// Removes a restored run that is still ended, because it was not retried.
     pub(super) fn drop_if_ended(&mut self, id: RunId, now: Timestamp, out: &mut Vec<Event>) {
         if self.runs.get(&id).is_some_and(|slot| slot.run.is_ended())
             && let Some(slot) = self.runs.remove(&id)

@@ -2,13 +2,13 @@
 
 use super::*;
 
-/// What a timer is about.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimerKey {
     Deadline,
-    /// The moment that the run's start was put off to.
+    /// The run's delayed start.
     Start,
-    /// The time that workers have to stop what they hold of a closing run.
+    /// The end of the time that workers have to stop tasks of a closing run.
     Stop,
     Node {
         node: NodeIx,
@@ -22,13 +22,13 @@ impl InFlight {
         self.timers.first().map(|(at, _, _)| *at)
     }
 
-    /// Fires everything that is due, and says how much that was. What is set meanwhile and due at once is left to the
+    /// Fires every due timer, and returns how many fired. Timers that are set meanwhile and due at once are left to the
     /// next call.
     pub fn fire_due(&mut self, now: Timestamp, out: &mut Vec<Event>) -> usize {
         let due: Vec<_> = self.timers.iter().take_while(|(at, _, _)| *at <= now).copied().collect();
         let mut fired = 0;
         for (at, id, key) in due {
-            // An earlier one may have ended its run.
+            // An earlier timer may have ended the run.
             if !self.timers.remove(&(at, id, key)) {
                 continue;
             }

@@ -1,7 +1,7 @@
-//! The compiled form of a workflow, as far as moving a run through it is concerned.
+//! The compiled graph of a workflow, as the core needs it to move a run.
 //!
-//! What a node does (its URL, its expressions) is not here: the worker that executes it has that, cached by the
-//! same [`Hash`]. The core sees a graph with joins, policies and queues.
+//! The actions of nodes (URLs, expressions) are not here: the worker that executes a node caches them by the same
+//! [`Hash`]. The core sees a graph with joins, policies and queues.
 
 pub mod queue_name;
 pub mod sketch;
@@ -29,7 +29,7 @@ impl NodeIx {
 /// A compiled workflow. Immutable and shared; two equal definitions are one `Ir`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ir {
-    /// Of the canonical definition this was compiled from.
+    /// The hash of the canonical definition that this was compiled from.
     pub hash: Hash,
     pub name: Arc<str>,
     pub nodes: Vec<Node>,
@@ -37,20 +37,20 @@ pub struct Ir {
     pub by_id: HashMap<Arc<str>, NodeIx>,
     /// Nodes without needs, in the order of the definition.
     pub entries: Vec<NodeIx>,
-    /// Nodes that no other needs: without an `output`, theirs is the run's.
+    /// Nodes that no other node needs. Without an `output`, the output of the only sink is the run's.
     pub sinks: Vec<NodeIx>,
     /// The hidden last step that evaluates the workflow's `output`, if it has one.
     pub output: Option<NodeIx>,
     /// How many nodes of a run may be active at once.
     pub parallelism: Option<u32>,
     pub deadline: Option<Duration>,
-    /// Children have the labels of their parent, too.
+    /// Whether children also get the labels of their parent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherit_labels: bool,
 }
 
 impl Ir {
-    /// For a store that keeps graphs beside the runs that are on them.
+    /// Serialises the graph, for a store that keeps graphs beside the runs that use them.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(self)
     }
@@ -79,16 +79,16 @@ impl Ir {
     }
 }
 
-/// One vertex.
+/// One node of the graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     pub id: Arc<str>,
     pub role: Role,
-    /// Which workers execute it: `http`, `builtin`, `function:<name>`, … ([`queue_name`]).
+    /// The queue of the workers that execute the node: `http`, `builtin`, `function:<name>`, … ([`queue_name`]).
     pub queue: Arc<str>,
-    /// 1 (last) to 10 (first).
+    /// The priority, from 1 (last) to 10 (first).
     pub priority: u8,
-    /// The author gave it no priority: that of its run counts, if the run has one.
+    /// Set if the author gave the node no priority: the run's priority counts, if it has one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherits_priority: bool,
     pub join: Join,
@@ -104,12 +104,12 @@ pub struct Node {
     pub on_error: OnError,
     /// The hidden node that undoes this one.
     pub compensation: Option<NodeIx>,
-    /// Of everything the author wrote about this node, needs included: a patch must not change a started node.
+    /// A digest of everything the author wrote about this node, needs included: a patch must not change a started node.
     pub fingerprint: u64,
 }
 
 impl Node {
-    /// Its priority in a run that was submitted with this one.
+    /// The node's priority in a run that was submitted with the priority `of_run`.
     pub fn priority_in(&self, of_run: Option<u8>) -> u8 {
         of_run.filter(|_| self.inherits_priority).unwrap_or(self.priority)
     }
@@ -120,14 +120,14 @@ impl Node {
 pub enum AttemptLimit {
     #[default]
     Unlimited,
-    /// As long as the store's settings say for handlers outside the graph's control.
+    /// The default of the store's settings, for handlers outside the graph's control.
     Default,
-    /// As long as the author says.
+    /// The limit that the author wrote.
     Own(Duration),
 }
 
 impl AttemptLimit {
-    /// The limit as a duration, with what stands for [`AttemptLimit::Default`].
+    /// The limit as a duration; `default` stands for [`AttemptLimit::Default`].
     pub fn or_default(self, default: Duration) -> Option<Duration> {
         match self {
             Self::Unlimited => None,
@@ -174,7 +174,7 @@ pub enum Join {
     Any,
 }
 
-/// What a failed node means for its run, once its retries are used up.
+/// The effect of a failed node on its run, once its retries are used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnError {
     #[default]

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-/// The type of every `function` task. As a queue: the one that functions without a queue of their own share.
+/// The type of every `function` task, and the queue that functions without a queue of their own share.
 pub const FUNCTION: &str = "function";
 
 const OWN: &str = "function:";
@@ -14,18 +14,18 @@ const OWN: &str = "function:";
 /// The longest name of a function, or of a queue, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// Whether a queue may be called so: letters, digits, `_`, `-`, `.` and `:`.
+/// Whether the text is a valid queue name: letters, digits, `_`, `-`, `.` and `:`.
 pub fn is_queue_name(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && is_word(name)
 }
 
-/// Whether a function may be called so: like a queue, and a version may follow after `@`.
+/// Whether the text is a valid function name: like a queue name, optionally followed by `@` and a version.
 pub fn is_function_name(name: &str) -> bool {
     let (function, version) = name.split_once('@').unwrap_or((name, "1"));
     name.len() <= NAME_BYTES_MAX && is_word(function) && is_word(version)
 }
 
-/// Whether this names a function, or all that begin so: with a `*` at the end.
+/// Whether the text is a function name, or a prefix of function names followed by `*`.
 pub fn is_function_pattern(text: &str) -> bool {
     match text.strip_suffix('*') {
         None => is_function_name(text),
@@ -47,7 +47,7 @@ pub fn function_of(queue: &str) -> Option<&str> {
     queue.strip_prefix(OWN)
 }
 
-/// The type of the tasks in a queue, as workers are told: the queue itself, except that of a function.
+/// The type of the tasks in a queue, as workers see it: `function` for a function's own queue, else the queue's name.
 pub fn type_of(queue: &str) -> &str {
     if queue.starts_with(OWN) { FUNCTION } else { queue }
 }
@@ -60,8 +60,8 @@ pub fn of_type(kind: &str) -> Vec<Arc<str>> {
     }
 }
 
-/// Whether a worker that asks for this queue, or pattern, takes turns between it and others of the kind: of all queues
-/// of functions that a worker serves, the one whose first task has waited longest goes first.
+/// Whether a worker that asks for this queue or pattern takes turns between it and other function queues: the queue
+/// whose first task has waited longest goes first.
 pub fn takes_turns(wanted: &str) -> bool {
     wanted.strip_prefix(FUNCTION).is_some_and(|rest| !rest.starts_with('.'))
 }

@@ -1,6 +1,6 @@
 //! Graphs drawn by hand, for tests and benchmarks that have no use for the language.
 //!
-//! A sketch takes what it is given: needs must name nodes that were drawn before, which also keeps it acyclic.
+//! A sketch is not validated: needs must name nodes that were drawn before, which also keeps the graph acyclic.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Drawn {
     pub on_error: DrawnOnError,
     pub max_attempts: u32,
     pub compensated: bool,
-    /// Without one, the node has 5, or that of its run.
+    /// The node's priority. With `None`, the node has the priority of its run, or else 5.
     pub priority: Option<u8>,
     pub queue: String,
     pub limit: AttemptLimit,

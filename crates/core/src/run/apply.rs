@@ -1,4 +1,4 @@
-//! What each event does to the state. The only place that changes it.
+//! Applies events to the state of a run. Commands change the state only by events.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl Run {
         }
     }
 
-    /// Lets one event take effect. `ir` is the new graph for [`EventKind::RunPatched`], and unused otherwise.
+    /// Applies one event. `ir` is the new graph for [`EventKind::RunPatched`], and unused otherwise.
     pub fn apply(
         &mut self,
         event: &Event,
@@ -236,7 +236,7 @@ impl Run {
         self.shift(ix, Transition::Start, effects)
     }
 
-    /// The common end of a node: it is stamped, its edges are decided, and the next compensation follows.
+    /// Ends a node: stamps it, and decides its edges or releases the next compensation.
     fn end_node(&mut self, ix: NodeIx, on: Transition, event: &Event, effects: &mut Vec<Effect>) -> bool {
         self.close_approval_of(ix, effects);
         self.stop_children(ix, effects);
@@ -265,7 +265,7 @@ impl Run {
         let node = self.node_mut(ix);
         node.error = Some(Arc::new(error.clone()));
         node.wait = Some(Box::new(Waiting::Retry { until }));
-        // A loop that is tried again begins again.
+        // A retried loop begins with its first round.
         (node.deliveries, node.rounds) = (0, 0);
         if let Some(said) = &mut node.said {
             (said.chunks, said.logged) = (0, Logged::default());

@@ -1,4 +1,4 @@
-//! A person decides.
+//! Decisions on approvals.
 
 use std::sync::Arc;
 

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 use crate::labels;
 
-/// Children that one command starts at most. With more to start, a timer that is due at once starts the next: a
-/// command stays short however long its list is.
+/// How many children one command starts at most. A timer that is due at once starts the next batch, so that a command
+/// stays short however long the list is.
 pub const CHILDREN_AT_ONCE: u32 = 500;
 
-/// The runs a node has started and those it still will.
+/// The child runs of a node, both started and yet to start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Children {
     pub workflow: Arc<str>,
@@ -17,27 +17,27 @@ pub struct Children {
     pub concurrency: u32,
     pub stop_on_failure: bool,
     pub timeout_at: Option<Timestamp>,
-    /// How many there are to be.
+    /// The total number of children.
     pub count: u32,
-    /// How many were started: they start in order.
+    /// How many children were started. They start in order.
     pub started: u32,
     pub ended: u32,
-    /// No further child starts.
+    /// Set when no further child may start.
     pub stopped: bool,
-    /// What each is to be started with, by index.
+    /// The specification of each child, by index.
     pub specs: PartialList<ChildSpec>,
-    /// What those came to that have ended, by index.
+    /// The results of ended children, by index.
     pub ends: PartialList<ChildEnd>,
 }
 
-/// What the children of a node came to, once all of those that were started have ended.
+/// The results of a node's children, once every started child has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gathered {
     pub count: u32,
     pub ends: PartialList<ChildEnd>,
 }
 
-/// A child, as the worker sees it that looks at the results. One without an end was never started.
+/// A child, as the worker that reads the results sees it. A child without an end was never started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Child {
     pub end: Option<ChildEnd>,
@@ -45,7 +45,7 @@ pub struct Child {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChildEnd {
-    /// The child, if its end was recorded since ends name it.
+    /// The child's id. Ends that earlier versions recorded do not name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     pub status: EndStatus,
@@ -60,20 +60,20 @@ pub struct AwaitedChild {
     pub link: ParentLink,
 }
 
-/// Values by index: all of them, or those that were loaded by a store which keeps them elsewhere.
+/// Values by index: all of them, or the part that a store has loaded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartialList<T> {
     values: BTreeMap<u32, T>,
-    /// Which were looked up. `None` if all were.
+    /// The indices that were looked up. `None` if all were.
     looked_up: Option<BTreeSet<u32>>,
 }
 
-/// A store has to load more, and let the command be decided anew.
+/// Data that a store has to load before the command is decided anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wanted {
-    /// What a child came to, if it has ended.
+    /// The result of a child, if it has ended.
     End(u32),
-    /// What the children from this one on are to be started with.
+    /// The specifications of the children from this index on.
     SpecsFrom(u32),
     Everything,
 }
@@ -83,7 +83,7 @@ impl<T> PartialList<T> {
         Self { values: values.into_iter().collect(), looked_up: None }
     }
 
-    /// What was found of those that were looked up.
+    /// A list of the values that were found at the indices looked up.
     pub fn part(looked_up: BTreeSet<u32>, values: impl IntoIterator<Item = (u32, T)>) -> Self {
         Self { values: values.into_iter().collect(), looked_up: Some(looked_up) }
     }
@@ -92,7 +92,7 @@ impl<T> PartialList<T> {
         self.looked_up.is_none()
     }
 
-    /// What is here, in order.
+    /// The loaded values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.values.iter().map(|(index, value)| (*index, value))
     }
@@ -123,7 +123,7 @@ impl Children {
         }
     }
 
-    /// How many more may be started now.
+    /// How many more children may start now.
     pub fn room(&self) -> u32 {
         let under_way = self.started - self.ended;
         match self.stopped {
@@ -136,7 +136,7 @@ impl Children {
         self.started == self.ended && (self.stopped || self.started == self.count)
     }
 
-    /// Those that were started and have not ended, by index.
+    /// Children that were started and have not ended, by index.
     fn under_way(&self) -> impl Iterator<Item = (u32, RunId)> {
         self.specs
             .iter()
@@ -167,7 +167,7 @@ impl Run {
         }
     }
 
-    /// Starts as many of a waiting node's runs as it may have at once, a batch of them at most.
+    /// Starts children of a waiting node up to its concurrency, at most one batch.
     pub(super) fn start_children(&mut self, ix: NodeIx, now: Timestamp, out: &mut Changes) {
         for _ in 0..CHILDREN_AT_ONCE {
             let Some((index, run)) = self.next_child(ix, out) else { break };
@@ -187,11 +187,11 @@ impl Run {
         Some((index, children.specs.get(index)?.run))
     }
 
-    /// The timer that starts the next batch, while there is one.
+    /// The timer that starts the next batch, while more children may start.
     pub(super) fn next_batch(&self, ix: NodeIx) -> Option<Effect> {
         let node = self.node(ix);
         self.children(ix).filter(|children| children.room() > 0)?;
-        // A moment that has passed, and the same one each time.
+        // A moment in the past, the same one each time.
         let at = node.started_at.unwrap_or(self.accepted_at);
         Some(Effect::Timer { at, node: ix, claim: node.claim })
     }
@@ -209,13 +209,13 @@ impl Run {
         self.emit(kind, now, out);
     }
 
-    /// A run that a node of this one started has ended. A second report changes nothing.
+    /// Records the end of a child of this run. A second report changes nothing.
     pub fn child_ended(&mut self, link: &ParentLink, end: ChildEnd, now: Timestamp, out: &mut Changes) {
         let Some(ix) = self.ir.find(&link.node) else { return };
         if !self.awaits_child(ix, link.index, out) {
             return;
         }
-        // While a batch is to come, this child leaves its room to that.
+        // If a batch is still to start, that batch takes the room of this child.
         let batch_comes = self.children(ix).is_some_and(|children| children.room() > 0);
         let ChildEnd { run, status, output, error } = end;
         let node = self.id_of(ix);
@@ -318,7 +318,7 @@ impl Run {
         true
     }
 
-    /// No further child starts, and those under way are cancelled. Whether any is under way.
+    /// Starts no further child, and cancels the children under way. Returns whether any is under way.
     pub(super) fn stop_children(&mut self, ix: NodeIx, effects: &mut Vec<Effect>) -> bool {
         let Some(children) = self.children_mut(ix) else { return false };
         let already = std::mem::replace(&mut children.stopped, true);
@@ -329,7 +329,7 @@ impl Run {
         some_under_way
     }
 
-    /// Asks for the end of every run that a node has started and that is under way.
+    /// The effects that cancel all children of a node that are under way.
     pub(super) fn children_to_cancel(&self, ix: NodeIx, stop_by: Option<Timestamp>) -> Vec<Effect> {
         let compensate = self.compensates_children();
         let under_way = self.children(ix).filter(|children| children.started > children.ended);
@@ -340,9 +340,8 @@ impl Run {
         children.under_way().map(|(_, child)| Effect::CancelChild { child, compensate, stop_by }).collect()
     }
 
-    /// Whether a child of it is to be cancelled, and if so, whether to compensate it and by when it has to stop. A store
-    /// may cancel children later than their parent was told to stop; of one that was lost in between, they have to be
-    /// told once more.
+    /// Whether to compensate a child and by when it has to stop; `None` if this run has not stopped the child. A store
+    /// may cancel children later than it stops their parent; if it loses data in between, it has to cancel them again.
     pub(crate) fn cancels_child(&self, link: &ParentLink) -> Option<(bool, Option<Timestamp>)> {
         let stopped = self.ir.find(&link.node).and_then(|ix| self.children(ix)).is_some_and(|c| c.stopped);
         stopped.then(|| (self.compensates_children(), self.stop_by()))

@@ -14,28 +14,28 @@ pub struct Task {
     pub ix: NodeIx,
     pub claim: u32,
     pub attempt: u32,
-    /// Workers keep what they compiled by this hash.
+    /// The hash by which workers cache the compiled workflow.
     pub definition: Hash,
     pub workflow: Arc<str>,
     pub run_attempt: u32,
-    /// When a worker was first handed it.
+    /// When a worker first received the task.
     pub started_at: Timestamp,
-    /// The queue that it was in, and since when.
+    /// The queue that the task was in; `queued_at` is the time when it was queued.
     pub queue: Arc<str>,
     pub queued_at: Timestamp,
     /// The trace that the run belongs to.
     pub trace: Option<Arc<TraceLink>>,
     pub depth: u32,
-    /// None of its needs came true: to be settled as skipped, not executed.
+    /// None of the node's needs fired: the worker settles the task as skipped and does not execute it.
     pub skip: bool,
     pub input: Payload,
-    /// The results that its expressions mention.
+    /// Results of the nodes that the node's expressions mention.
     pub reads: Vec<Reading>,
-    /// How often it has waited for runs of its own.
+    /// How often the node has waited for children.
     pub rounds: u32,
-    /// What those runs came to, the last time; `None` where one was never started.
+    /// Results of the children in the last round; `None` for a child that was never started.
     pub children: Option<Vec<Child>>,
-    /// What an earlier holder of this node has kept.
+    /// The checkpoint that an earlier attempt saved.
     pub checkpoint: Option<Payload>,
     /// How long this attempt may take; the store that hands the task out enforces it.
     pub limit: Option<TimeLimit>,
@@ -49,7 +49,7 @@ pub struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// When the claim was made that this is the limit of.
+    /// When the claim with this limit was made.
     pub fn began(self) -> Timestamp {
         self.ends.minus(self.lasts)
     }
@@ -93,7 +93,7 @@ impl Run {
         Some(self.task(ix, now))
     }
 
-    /// The task of a claim that counts, as its holder was handed it.
+    /// The task of a valid claim, as its holder received it.
     pub fn held_task(&self, ix: NodeIx, claim: u32) -> Option<Task> {
         let held = self.standing(ix, claim) == Settled::Applied;
         held.then(|| self.task(ix, self.node(ix).started_at.unwrap_or(self.accepted_at)))
@@ -116,7 +116,7 @@ impl Run {
             run_attempt: self.attempt,
             started_at: node.started_at.unwrap_or(self.accepted_at),
             queue: spec.queue.clone(),
-            // Who keeps the queue knows better.
+            // A placeholder: the store knows when the token was queued.
             queued_at: now,
             trace: self.accepted.trace.clone(),
             depth: self.depth(),
@@ -126,7 +126,7 @@ impl Run {
             rounds: node.rounds,
             children,
             checkpoint: node.said.as_ref().and_then(|said| said.checkpoint.clone()),
-            // The store's own business, as is the queue.
+            // The store sets the limit.
             limit: None,
         }
     }

@@ -1,14 +1,14 @@
-//! How a run comes to its end: by itself, by failing, or by being cancelled.
+//! How a run ends: by completing, by failing, or by being cancelled.
 //!
-//! A closing run starts nothing new; what runs is drained; then what had succeeded is undone, newest first, one
-//! at a time; then the run ends.
+//! A closing run starts no new node and drains its running tasks; then it compensates the nodes that succeeded, newest
+//! first, one at a time; then it ends.
 
 use super::*;
 use crate::error::RunError;
 use crate::ir::Role;
 
 impl Run {
-    /// With `stop_by`, tasks that are running are asked to stop until then; without it they are left to finish.
+    /// Closes the run. With `stop_by`, running tasks are asked to stop by then; without it they may finish.
     pub(super) fn close(
         &mut self,
         outcome: Outcome,
@@ -25,7 +25,7 @@ impl Run {
         self.stop_overdue(now, out);
     }
 
-    /// Takes every step that follows by itself once nothing is in flight. Called at the end of each command.
+    /// Ends the run, or moves it to its next phase, once nothing is in flight. Called at the end of each command.
     pub(super) fn conclude(&mut self, now: Timestamp, out: &mut Changes) {
         if self.counter > 0 || self.approvals > 0 {
             return;
@@ -74,7 +74,7 @@ impl Run {
             .collect()
     }
 
-    /// Everything that has not begun is cancelled; what waits is cancelled; what runs is left to its worker.
+    /// Cancels nodes that have not started and nodes that wait. Running nodes are left to their workers.
     pub(super) fn on_closing(&mut self, closing: Closing, at: Timestamp, effects: &mut Vec<Effect>) -> bool {
         let hurried = self.phase == Phase::Closing;
         if !matches!(self.phase, Phase::Queued | Phase::Running | Phase::Closing) {
@@ -93,7 +93,7 @@ impl Run {
             match state {
                 NodeState::Pending if is_compensation => {}
                 NodeState::Pending | NodeState::Ready => self.cancel_node(ix, at, effects),
-                // Runs that it started are cancelled first; it follows when the last of them has ended.
+                // The node's children are cancelled first; the node follows when the last child has ended.
                 NodeState::Waiting if !self.stop_children(ix, effects) => {
                     self.close_approval_of(ix, effects);
                     self.cancel_node(ix, at, effects);

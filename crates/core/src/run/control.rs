@@ -7,7 +7,7 @@ use crate::error::RunError;
 use crate::ir::Ir;
 
 impl Run {
-    /// Takes a run in. It is under way at once unless `accepted.queued`.
+    /// Accepts a run. It starts at once unless `accepted.queued`.
     pub fn accept(id: RunId, accepted: Accepted, ir: Arc<Ir>, now: Timestamp, out: &mut Changes) -> Self {
         let kind = EventKind::RunAccepted(Box::new(accepted.clone()));
         let event = Event { run: id, seq: 1, at: now, kind };
@@ -17,8 +17,8 @@ impl Run {
         run
     }
 
-    /// The moment that its start was put off to has come: it starts, or waits for its concurrency key. Early and repeated
-    /// calls change nothing.
+    /// Ends the delay of a run whose start time has come: the run starts, or waits for its concurrency key. Early and
+    /// repeated calls change nothing.
     pub fn come_due(&mut self, now: Timestamp, out: &mut Changes) {
         if self.starts_at().is_none_or(|at| now < at) {
             return;
@@ -29,7 +29,7 @@ impl Run {
         }
     }
 
-    /// Lets a run that waited for its start or its concurrency key go.
+    /// Starts a run that waited for its start time or its concurrency key.
     pub fn start(&mut self, now: Timestamp, out: &mut Changes) {
         if self.phase == Phase::Queued {
             self.emit(EventKind::RunStarted {}, now, out);
@@ -37,8 +37,8 @@ impl Run {
         }
     }
 
-    /// Closes the run: what runs is asked to stop, and ended at `stop_by`. A run that is being closed already is
-    /// ended at once if `stop_by` has come.
+    /// Closes the run: running tasks are asked to stop, and are cancelled at `stop_by`. If the run is closing already
+    /// and `stop_by` has come, its tasks are cancelled at once.
     pub fn cancel(
         &mut self,
         by: &str,
@@ -60,7 +60,7 @@ impl Run {
         Ok(())
     }
 
-    /// No token of it is handed out until it is resumed. What runs goes on; timers go on.
+    /// Pauses the run: none of its tokens is handed out until it is resumed. Running tasks and timers continue.
     pub fn pause(&mut self, by: Arc<str>, now: Timestamp, out: &mut Changes) -> Result<(), Refusal> {
         let open = matches!(self.phase, Phase::Queued | Phase::Running) && !self.paused;
         self.refuse_unless(open, "paused")?;
@@ -74,7 +74,7 @@ impl Run {
         Ok(())
     }
 
-    /// The run's deadline has passed. What runs is asked to stop, and ended at `stop_by`.
+    /// Closes a run whose deadline has passed. Running tasks are asked to stop, and are cancelled at `stop_by`.
     pub fn expire(&mut self, stop_by: Timestamp, now: Timestamp, out: &mut Changes) {
         let due = self.deadline.is_some_and(|deadline| deadline <= now);
         if due && matches!(self.phase, Phase::Queued | Phase::Running) {

@@ -1,4 +1,4 @@
-//! The history of a run. State is only ever changed by applying one of these, so the history rebuilds it (I6).
+//! The history of a run. Only applying an event changes the state, so the history rebuilds the state (I6).
 //!
 //! Nodes are named by id, not by index: a history must stay readable, and valid after a patch.
 
@@ -18,15 +18,15 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What happened. Serialised with its name outside (`{"node_started": {…}}`): a tag inside would have to be
-/// buffered, and payloads are carried as raw JSON text.
+/// The kind of an event, with its data. Serialised with the name outside (`{"node_started": {…}}`): serde would have to
+/// buffer an inner tag, and payloads are carried as raw JSON text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     RunAccepted(Box<Accepted>),
-    /// A run whose start was put off has reached that moment, and now waits for its concurrency key.
+    /// A delayed run has reached its start time, and now waits for its concurrency key.
     RunQueued {},
-    /// A run that waited for its start or its concurrency key was let in.
+    /// A run that waited for its start time or its concurrency key has started.
     RunStarted {},
     RunPaused {
         by: Arc<str>,
@@ -38,7 +38,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         operation: Option<Operation>,
     },
-    /// No further node starts; what runs is drained, then undone, then the run ends.
+    /// No further node starts; running tasks are drained, then succeeded nodes are compensated, then the run ends.
     RunClosing {
         outcome: Outcome,
         error: RunError,
@@ -80,7 +80,7 @@ pub enum EventKind {
     NodeSucceeded {
         node: Arc<str>,
         output: Payload,
-        /// The output is a remembered one: the node was not called.
+        /// The output is that of an earlier execution: the node was not executed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cached: bool,
     },
@@ -103,7 +103,7 @@ pub enum EventKind {
         node: Arc<str>,
         on: WaitFor,
     },
-    /// What the node waited for has come, and a worker has to look at it again.
+    /// The node's wait is over, and a worker has to continue the node.
     NodeWoken {
         node: Arc<str>,
     },
@@ -115,12 +115,12 @@ pub enum EventKind {
     NodeCancelled {
         node: Arc<str>,
     },
-    /// Its worker has kept how far it is.
+    /// The node's worker has saved a checkpoint.
     NodeCheckpointed {
         node: Arc<str>,
         value: Payload,
     },
-    /// Output as it comes. A reader lets go of what an attempt has streamed when the node starts again.
+    /// Streamed output. A reader discards the chunks of an attempt when the node starts again.
     NodeChunks {
         node: Arc<str>,
         attempt: u32,
@@ -132,7 +132,7 @@ pub enum EventKind {
         attempt: u32,
         lines: Payload,
         count: u32,
-        /// Of the messages.
+        /// The size of the messages.
         bytes: u32,
         /// The attempt logged more than is kept: these lines and all that follow were dropped.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -164,7 +164,7 @@ pub enum EventKind {
     },
 }
 
-/// Everything that is known when a run is taken in.
+/// The data that a run is accepted with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Accepted {
     pub workflow: Arc<str>,
@@ -172,7 +172,7 @@ pub struct Accepted {
     pub workflow_version: Option<u32>,
     pub definition: Hash,
     pub input: Payload,
-    /// It waits for its start or its concurrency key instead of starting at once.
+    /// Whether the run waits for its start time or its concurrency key instead of starting at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ pub struct Accepted {
     /// No node starts before this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
-    /// Of the nodes that have none of their own, 1 (last) to 10 (first).
+    /// The priority of nodes that have none of their own, 1 (last) to 10 (first).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -195,12 +195,12 @@ pub struct Accepted {
     pub forked_from: Option<ForkOrigin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_at: Option<Timestamp>,
-    /// The trace that it belongs to, if it was asked for as part of one or traces are kept.
+    /// The run's trace, if the run was submitted as part of one or traces are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Arc<TraceLink>>,
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// The schedule that started it.
+    /// The schedule that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Arc<str>>,
     /// Results taken over from the run this one was forked from.
@@ -219,11 +219,11 @@ impl Accepted {
     }
 }
 
-/// The same key with the same body answers the same run.
+/// An idempotency key: the same key with the same body gives the same run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idempotency {
     pub key: Arc<str>,
-    /// Of workflow and input, to tell a repetition from a misuse.
+    /// The hash of workflow and input, to tell a repetition from a misuse.
     pub body: Hash,
 }
 
@@ -264,7 +264,7 @@ pub enum SeedEnd {
     Skipped,
 }
 
-/// A change to the graph, kept with who and why.
+/// A change to the graph, with its author and reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Patched {
     pub patch: PatchId,
@@ -275,7 +275,7 @@ pub struct Patched {
     pub reason: Arc<str>,
     /// The operations as they were sent.
     pub ops: Payload,
-    /// What changed, a line each, for people.
+    /// The changes, one line each, for people.
     pub diff: Vec<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<PatchId>,
@@ -283,11 +283,11 @@ pub struct Patched {
     pub operation: Option<Operation>,
 }
 
-/// The command that an event was made by, as its caller named it. Only the first event of a command carries it.
+/// The command that made an event, as its caller named it. Only the first event of a command carries it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
     pub id: OperationId,
-    /// Of what was asked for, to tell a repetition from another command with the same id.
+    /// The hash of the command, to tell a repetition from another command with the same id.
     pub command: Hash,
 }
 
@@ -319,7 +319,7 @@ impl From<Outcome> for EndStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// Its `when` was false.
+    /// The node's `when` was false.
     Condition,
     /// None of the edges that lead here fired.
     NoNeedFired,
@@ -328,11 +328,11 @@ pub enum SkipReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleaseReason {
-    /// The worker gave it back.
+    /// The worker gave the claim back.
     HandedBack,
     /// The worker went silent.
     LeaseExpired,
-    /// The process that held the claims started anew.
+    /// The process that held the claims restarted.
     Restart,
 }
 
@@ -343,7 +343,7 @@ pub enum Decision {
     Rejected,
 }
 
-/// What a node waits for, instead of having ended.
+/// The condition that a node waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitFor {
@@ -367,7 +367,7 @@ pub struct ApprovalRequest {
     pub approver: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Arc<str>>,
-    /// What the person is shown.
+    /// The value that the person sees.
     pub payload: Payload,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_at: Option<Timestamp>,
@@ -399,7 +399,7 @@ pub struct ChildrenPlan {
     pub concurrency: u32,
     /// After the first child that does not succeed, no other starts and the rest are cancelled.
     pub stop_on_failure: bool,
-    /// Then the node fails, and the children are cancelled.
+    /// At this time the node fails, and its children are cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_at: Option<Timestamp>,
 }
@@ -408,13 +408,13 @@ pub struct ChildrenPlan {
 pub struct ChildSpec {
     pub run: RunId,
     pub input: Payload,
-    /// Those of its own definition; inherited ones are added when it starts.
+    /// The labels of the child's own definition; inherited labels are added when it starts.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
 }
 
 impl ChildSpec {
-    /// Without labels.
+    /// A child without labels.
     pub fn plain(run: RunId, input: Payload) -> Self {
         Self { run, input, labels: Labels::new() }
     }
@@ -453,7 +453,7 @@ impl EventKind {
         }
     }
 
-    /// The operation that it was made by.
+    /// The operation that made the event.
     pub fn operation(&self) -> Option<&Operation> {
         match self {
             Self::RunPaused { operation, .. }
@@ -467,7 +467,7 @@ impl EventKind {
         }
     }
 
-    /// Says which operation it was made by. False if it is no event that a command begins with.
+    /// Records the operation that made the event. Returns false if no command begins with such an event.
     pub(super) fn carry(&mut self, made_by: Operation) -> bool {
         let carried = match self {
             Self::RunPaused { operation, .. }
@@ -483,7 +483,7 @@ impl EventKind {
         true
     }
 
-    /// Everything in it that may be a reference into the CAS.
+    /// Visits every payload of the event; each may be a reference into the CAS.
     pub fn for_each_payload(&self, visit: &mut dyn FnMut(&Payload)) {
         match self {
             Self::RunAccepted(accepted) => accepted.for_each_payload(visit),
@@ -519,7 +519,7 @@ impl EventKind {
         }
     }
 
-    /// The node it is about, if it is about one.
+    /// The node that the event concerns, if any.
     pub fn node(&self) -> Option<&Arc<str>> {
         match self {
             Self::NodeStarted { node, .. }

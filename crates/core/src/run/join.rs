@@ -1,12 +1,13 @@
-//! Joins: which edges fired, and which nodes that lets go.
+//! Joins: which edges fired, and which nodes they release.
 //!
-//! Deciding one node's edges costs as many steps as it has edges. Only a fork, a retry and a patch count anew.
+//! Deciding one node's edges costs as many steps as it has edges. Only a fork, a retry and a patch recount all joins.
 
 use super::{Effect, NodeState, Phase, Run, Transition};
 use crate::ir::{EdgeOn, Join, NodeIx, OnError, Role};
 
 impl Run {
-    /// Moves a node, keeping the counters true. A move that the table forbids is a bug and is not made.
+    /// Moves a node to its next state, and updates the counters. A move that the table forbids is a bug and is not
+    /// made.
     pub(super) fn shift(&mut self, ix: NodeIx, on: Transition, effects: &mut Vec<Effect>) -> bool {
         let node = self.node_mut(ix);
         let Some(next) = node.state.after(on) else { return false };
@@ -55,7 +56,7 @@ impl Run {
         }
     }
 
-    /// The output step has no needs: it follows when everything else is done.
+    /// Releases the output step, which has no needs, once everything else is done.
     pub(super) fn release_output_if_due(&mut self, effects: &mut Vec<Effect>) {
         let Some(output) = self.ir.output else { return };
         if self.phase == Phase::Running && self.counter == 0 && self.approvals == 0 {
@@ -63,12 +64,12 @@ impl Run {
         }
     }
 
-    /// A token whose every need was skipped is claimed only to be skipped in turn.
+    /// Whether no edge into a node fired: a worker claims its token only to skip it.
     pub(super) fn is_to_be_skipped(&self, ix: NodeIx) -> bool {
         self.ir.node(ix).needs > 0 && self.node(ix).fired == 0
     }
 
-    /// Counts every join anew from how the nodes ended, and releases or takes back what that changes.
+    /// Recounts every join from the states of the nodes, and releases or takes back the tokens that this changes.
     pub(super) fn recount_joins(&mut self, effects: &mut Vec<Effect>) {
         let ir = self.ir.clone();
         for ix in ir.indices() {

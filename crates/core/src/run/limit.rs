@@ -1,4 +1,4 @@
-//! An attempt that takes longer than its limit.
+//! Time-outs of attempts.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use super::*;
 use crate::NodeError;
 
 impl Run {
-    /// Ends the attempt of a claim whose limit has passed: it has failed with code `timeout`, and the retry policy
-    /// decides about another. Whether the claim still counted.
+    /// Fails the attempt of a claim whose limit has passed, with code `timeout`; the retry policy decides about
+    /// another. Returns whether the claim was still valid.
     pub fn time_out(
         &mut self,
         ix: NodeIx,

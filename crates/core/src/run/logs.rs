@@ -1,4 +1,4 @@
-//! What a worker logs about a task that it still holds: lines, bounded for each attempt.
+//! Log lines that a worker sends about a task it holds, bounded for each attempt.
 //!
 //! Lines are kept by reference like every large value, so the core counts them and does not read them.
 
@@ -48,7 +48,7 @@ pub struct LogBatch {
     /// A list of [`LogLine`].
     pub lines: Payload,
     pub count: u32,
-    /// Of the messages.
+    /// The size of the messages.
     pub bytes: u32,
 }
 
@@ -57,7 +57,7 @@ pub struct LogBatch {
 pub struct Logged {
     pub lines: u32,
     pub bytes: u32,
-    /// Lines were dropped, and all that follow are.
+    /// Set once lines were dropped; all later lines are dropped too.
     pub truncated: bool,
 }
 
@@ -69,7 +69,7 @@ impl Logged {
 }
 
 impl Run {
-    /// The event of some lines: the lines, the mark that there were too many, or nothing after that mark.
+    /// The event for a batch of lines: the lines, a mark that there were too many, or `None` after that mark.
     pub(super) fn log_event(&self, ix: NodeIx, batch: LogBatch) -> Option<EventKind> {
         let logged = self.node(ix).said.as_ref().map_or(Logged::default(), |said| said.logged);
         let (node, attempt) = (self.id_of(ix), self.node(ix).attempt);

@@ -1,8 +1,8 @@
 //! One run: its state, its history, and every rule of how it moves.
 //!
-//! A command is decided in its own file (`claim`, `settle`, `close`, …): it checks, then emits events. An event
-//! changes the state in [`Run::apply`](apply) and nowhere else, so that folding the history gives the state (I6).
-//! What must happen outside the run comes out as [`Effect`]s.
+//! A command is decided in its own file (`claim`, `settle`, `close`, …): it checks, then emits events. An event changes
+//! the state in [`Run::apply`](apply) and nowhere else, so that folding the history gives the state (I6). A command
+//! returns its effects outside the run as [`Effect`]s.
 //!
 //! The table of node transitions is [`NodeState::after`].
 
@@ -53,17 +53,17 @@ pub use settle::{ClaimRef, Outcome as TaskOutcome, Settled, Settlement};
 /// Signals that may wait in a run for a node to ask for them.
 pub const SIGNALS_WAITING_MAX: usize = 1_000;
 
-/// Where a run stands, as people see it.
+/// The status of a run, as people see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It waits for its start or its concurrency key.
+    /// The run waits for its start time or its concurrency key.
     Queued,
     Running,
     Paused,
-    /// It failed or was cancelled, and what runs is drained.
+    /// The run failed or was cancelled, and its running tasks are drained.
     Closing,
-    /// What had succeeded is being undone.
+    /// Nodes that had succeeded are being compensated.
     Compensating,
     Succeeded,
     Failed,
@@ -129,7 +129,7 @@ impl From<EndStatus> for RunStatus {
     }
 }
 
-/// The stage a run is in; pausing is beside it, because a paused run keeps its stage.
+/// The stage of a run. Pausing is a separate flag, because a paused run keeps its stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Queued,
@@ -157,19 +157,19 @@ pub struct Closing {
 pub struct Run {
     pub id: RunId,
     pub ir: Arc<Ir>,
-    /// Of the graph: 1 as accepted, one more with every patch.
+    /// The version of the graph: 1 as accepted, one more with every patch.
     pub version: u32,
     pub accepted: Arc<Accepted>,
     pub accepted_at: Timestamp,
     pub phase: Phase,
-    /// Its start was put off and has not come: it does not wait for its concurrency key yet.
+    /// Set while the run's start time lies ahead: the run does not wait for its concurrency key yet.
     pub delayed: bool,
     pub paused: bool,
     /// How often the run was started: 1, and one more with every retry.
     pub attempt: u32,
-    /// Of its newest event.
+    /// The `seq` of the newest event.
     pub seq: u64,
-    /// By [`NodeIx`].
+    /// The state of each node, by [`NodeIx`].
     pub nodes: Vec<NodeRun>,
     /// Tokens in flight: queued, held by workers, or waiting for anything but a person (I3).
     pub counter: u32,
@@ -179,8 +179,8 @@ pub struct Run {
     pub deadline: Option<Timestamp>,
     /// Signals that arrived before a node waited for them.
     pub signals: VecDeque<(Arc<str>, Payload)>,
-    /// Commands that have taken effect, by id, with the hash of what each asked for. A store that keeps runs elsewhere
-    /// loads only those that a command asks about.
+    /// Commands that have taken effect, by id, with the hash of each command. A store that keeps runs elsewhere loads
+    /// only those that a command asks about.
     pub operations: Arc<BTreeMap<OperationId, Hash>>,
     pub patches: Vec<Patched>,
     pub output: Payload,
@@ -188,8 +188,8 @@ pub struct Run {
     pub ended_at: Option<Timestamp>,
 }
 
-/// Equality of state: two folds of one history agree in everything, the IR by its hash. Operations are left out, because
-/// not every store reads all of them with the run.
+/// Equality of state: two folds of one history agree in everything, the IR by its hash. Operations are left out,
+/// because not every store loads all of them with the run.
 impl PartialEq for Run {
     fn eq(&self, other: &Self) -> bool {
         self.ir.hash == other.ir.hash
@@ -208,10 +208,10 @@ impl PartialEq for Run {
     }
 }
 
-/// What a run asks of its store.
+/// A request of a run to its store.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// A token of this node is to be queued.
+    /// The store has to queue a token of this node.
     Ready(NodeIx),
     /// A token of this node is no longer queued or held.
     Left(NodeIx),
@@ -228,7 +228,7 @@ pub enum Effect {
     StartAt {
         at: Timestamp,
     },
-    /// The run is to wait for its concurrency key.
+    /// The store has to put the run in line for its concurrency key.
     LineUp,
     /// Call [`Run::stop_overdue`] at this moment; too early or too often does no harm.
     StopBy {
@@ -254,9 +254,9 @@ pub enum Effect {
         compensate: bool,
         stop_by: Option<Timestamp>,
     },
-    /// Claims were ended by the run itself, and not by their holders.
+    /// The run itself ended claims; their holders did not.
     ClaimsEnded,
-    /// A store that keeps the children of this node elsewhere has to load more of them: what was decided is void.
+    /// A store that keeps the children of this node elsewhere has to load more of them: the decision is void.
     NotLoaded {
         node: NodeIx,
         wanted: Wanted,
@@ -276,7 +276,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Of a command with an id.
+    /// Empty changes for a command with an operation id.
     pub(crate) fn of(operation: Operation) -> Self {
         Self { operation: Some(operation), ..Self::default() }
     }
@@ -316,17 +316,17 @@ impl Run {
         self.ir.node(ix).priority_in(self.accepted.priority)
     }
 
-    /// When it is to start, while it waits for that.
+    /// The run's start time, while the run waits for it.
     pub fn starts_at(&self) -> Option<Timestamp> {
         self.accepted.start_at.filter(|_| self.delayed && self.phase == Phase::Queued)
     }
 
-    /// Whether its queued tokens may be handed out.
+    /// Whether the run's queued tokens may be handed out.
     pub fn hands_out(&self) -> bool {
         !self.paused && !matches!(self.phase, Phase::Queued | Phase::Ended(_))
     }
 
-    /// When what still runs is ended, if the run is being closed that way.
+    /// When the remaining tasks of a closing run are cancelled, if the run has such a limit.
     pub(super) fn stop_by(&self) -> Option<Timestamp> {
         let closing = self.closing.as_ref().filter(|_| self.phase == Phase::Closing);
         closing.and_then(|closing| closing.stop_by)
@@ -337,7 +337,7 @@ impl Run {
         self.accepted.parent.as_ref().map_or(0, |parent| parent.depth)
     }
 
-    /// Whether an operation has taken effect already. One with this id that asked for something else is refused.
+    /// Whether an operation has taken effect already. Another command with the same id is refused.
     pub fn has_applied(&self, operation: &Operation) -> Result<bool, Refusal> {
         match self.operations.get(&operation.id) {
             None => Ok(false),
@@ -350,7 +350,7 @@ impl Run {
         self.ir.node(ix).id.clone()
     }
 
-    /// Records that something happened, and lets it take effect.
+    /// Records an event, and applies it.
     fn emit(&mut self, kind: EventKind, at: Timestamp, out: &mut Changes) {
         self.emit_with_ir(kind, None, at, out);
     }
@@ -370,7 +370,7 @@ impl Run {
         out.events.push(event);
     }
 
-    /// What must be in place outside for the state as it is: after a restart, a patch, a pause.
+    /// The effects that the current state requires outside the run: after a restart, a patch, a pause.
     pub fn standing_effects(&self) -> Vec<Effect> {
         let mut effects = Vec::new();
         if self.is_ended() {

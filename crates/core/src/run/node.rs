@@ -12,14 +12,14 @@ use crate::{NodeError, Payload, Timestamp};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeState {
-    /// Its needs have not all ended.
+    /// The node's needs have not all ended.
     #[default]
     Pending,
-    /// A token of it lies in a queue.
+    /// A token of the node is in a queue.
     Ready,
-    /// A worker holds its token.
+    /// A worker holds the node's token.
     Running,
-    /// It waits for a moment, a person, a signal, or runs it started.
+    /// The node waits for a moment, a person, a signal, or its children.
     Waiting,
     Succeeded,
     Failed,
@@ -27,26 +27,26 @@ pub enum NodeState {
     Cancelled,
 }
 
-/// What can happen to a node.
+/// The transitions of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transition {
-    /// Its join closed.
+    /// The node's join closed.
     Release,
-    /// A worker claimed its token.
+    /// A worker claimed the node's token.
     Start,
     Succeed,
     Fail,
     /// An attempt failed and another will be made later.
     Retry,
     Skip,
-    /// It gave its token up to wait for something.
+    /// The node gave up its token to wait.
     Wait,
-    /// What it waited for has come; a worker has to look at it.
+    /// The node's wait is over; a worker has to continue the node.
     Wake,
-    /// Its worker gave the token back, or lost it.
+    /// The node's worker gave the token back, or lost it.
     HandBack,
     Cancel,
-    /// The run starts over from here, or a patch took its needs apart.
+    /// The run starts over from this node, or a patch takes its token back.
     Reset,
 }
 
@@ -113,39 +113,39 @@ pub struct NodeRun {
     pub state: NodeState,
     /// Attempts begun, counted from 1. A claim that was given back is made again with the same number.
     pub attempt: u32,
-    /// Times a worker was handed this node; names the current claim.
+    /// How often a worker received this node; the number of the current claim.
     pub claim: u32,
-    /// The next claim goes on with the current attempt instead of beginning another.
+    /// The next claim continues the current attempt instead of beginning another.
     pub continues: bool,
-    /// Claims of the current attempt: a node that takes its workers down with it is stopped by this.
+    /// Claims of the current attempt: the limit on these stops a node that crashes its workers.
     pub deliveries: u32,
-    /// Edges into it that have not been decided.
+    /// Edges into the node that have not been decided.
     pub open_needs: u32,
-    /// Edges into it that fired.
+    /// Edges into the node that fired.
     pub fired: u32,
     pub started_at: Option<Timestamp>,
     pub completed_at: Option<Timestamp>,
-    /// The seq of the event that ended it: the order in which compensations are undone.
+    /// The `seq` of the event that ended the node: compensations run in the reverse order.
     pub ended_seq: u64,
     pub output: Option<Payload>,
     pub error: Option<Arc<NodeError>>,
     pub wait: Option<Box<Waiting>>,
-    /// How often it has waited for runs of its own: the iteration of a loop.
+    /// How often the node has waited for children: the iteration of a loop.
     pub rounds: u32,
-    /// What its workers have said while they held it.
+    /// The progress that workers reported while they held the node.
     pub said: Option<Box<NodeProgress>>,
 }
 
-/// What a waiting node remembers.
+/// The data of a waiting node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Waiting {
-    /// For its next attempt.
+    /// The node waits for its next attempt.
     Retry {
         until: Timestamp,
     },
     For(WaitFor),
     Children(Children),
-    /// Its children have all ended; their results are here until a worker has looked at them.
+    /// The node's children have all ended; their results are kept until a worker has read them.
     Gathered(Gathered),
 }
 
@@ -154,7 +154,7 @@ impl NodeRun {
         self.output.clone().unwrap_or_default()
     }
 
-    /// Whether its token counts: queued, held by a worker, or waiting for anything but a person.
+    /// Whether the node's token counts as in flight: queued, held by a worker, or waiting for anything but a person.
     pub(super) fn counts(&self) -> bool {
         match self.state {
             NodeState::Ready | NodeState::Running => true,
@@ -168,12 +168,12 @@ impl NodeRun {
             && matches!(self.wait.as_deref(), Some(Waiting::For(WaitFor::Approval(_))))
     }
 
-    /// Whether a worker was handed it (since the run's last retry): patches keep their hands off (I8).
+    /// Whether a worker has received the node since the run's last retry: a patch must not change it then (I8).
     pub fn has_started(&self) -> bool {
         self.attempt > 0
     }
 
-    /// Whether it ended in a way that lets its dependents know. A cancelled node leaves them waiting.
+    /// Whether the node ended in a state that decides its edges. A cancelled node leaves its dependents waiting.
     pub(super) fn has_decided_edges(&self) -> bool {
         matches!(self.state, NodeState::Succeeded | NodeState::Failed | NodeState::Skipped)
     }

@@ -1,7 +1,7 @@
 //! Changing the graph of a run that is under way.
 //!
-//! The new graph was validated as a submission is. What is checked here is what only the run knows: that nothing
-//! which has started is touched (I8). It applies whole or not at all.
+//! The caller has validated the new graph like a submission. The run checks what only it knows: that the patch changes
+//! no started node (I8). A patch applies whole or not at all.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Run {
         Ok(())
     }
 
-    /// Whether a patch would be taken: a dry run.
+    /// Checks a patch without applying it: a dry run.
     pub fn check_patch(&self, seen: u32, ir: &Arc<Ir>) -> Result<(), Refusal> {
         self.refuse_unless(matches!(self.phase, Phase::Queued | Phase::Running), "patched")?;
         if seen != self.version {
@@ -86,7 +86,7 @@ impl Run {
         }
     }
 
-    /// A graph that grew while its output step lay in the queue is not done after all.
+    /// Takes the queued output step back if the graph has grown and other steps have not ended.
     fn take_back_output(&mut self, effects: &mut Vec<Effect>) {
         let Some(output) = self.ir.output else { return };
         let node = self.node(output);

@@ -1,39 +1,39 @@
-//! What a worker says about a task that it still holds: how far it is, what has come out so far, what it logs.
+//! Progress that a worker reports about a task it holds: checkpoints, streamed output, log lines.
 //!
-//! All are events, for the same two reasons: they survive the loss of the worker and of the store, and who follows the
-//! run sees them in order, none missing and none twice.
+//! All are events, for the same two reasons: they survive the loss of the worker and of the store, and a client that
+//! follows the run sees each of them once, in order.
 
 use serde::{Deserialize, Serialize};
 
 use super::*;
 
-/// Pieces of output that one attempt at a node may stream: a history is read whole when its run is taken up.
+/// How many chunks one attempt at a node may stream. Bounded, because restoring a run reads its whole history.
 pub const CHUNKS_MAX: u32 = 100_000;
 
-/// Reported by the holder of a claim; the claim goes on.
+/// A report by the holder of a claim, who keeps the claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
-    /// How far the node is: the next attempt, or the next worker that is handed this one, reads it back.
+    /// A checkpoint: the next attempt, or the next worker that receives this attempt, reads it back.
     Checkpoint(Payload),
-    /// Output as it comes, such as the tokens of a language model. Only shown: no expression can read it.
+    /// Streamed output, such as the tokens of a language model. Only shown: no expression can read it.
     Chunks(Vec<Payload>),
-    /// Lines that the attempt logged. What is beyond the bounds of an attempt is dropped.
+    /// Lines that the attempt logged. Lines beyond the bounds of an attempt are dropped.
     Logs(LogBatch),
 }
 
-/// What a node has said so far. Boxed in [`NodeRun`], because most nodes say nothing.
+/// The progress of a node so far. Boxed in [`NodeRun`], because most nodes report none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeProgress {
     pub checkpoint: Option<Payload>,
-    /// Of the current attempt.
+    /// The number of chunks that the current attempt has streamed.
     pub chunks: u32,
     #[serde(default)]
     pub logged: Logged,
 }
 
 impl Run {
-    /// Records progress of a claim, if it is the one that counts right now.
+    /// Records progress of a claim, if the claim is valid.
     pub fn progress(
         &mut self,
         claim: &ClaimRef,

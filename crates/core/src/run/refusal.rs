@@ -1,4 +1,4 @@
-//! Why a command was not carried out. Nothing has changed when one of these comes back.
+//! Refusals: why a command was not carried out. A refused command has changed nothing.
 
 use std::sync::Arc;
 

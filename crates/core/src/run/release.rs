@@ -4,8 +4,8 @@ use super::*;
 use crate::NodeError;
 
 impl Run {
-    /// A worker went silent, or the process that held the claim started anew. The node is queued again with the
-    /// same attempt; a node that has taken `deliveries_max` workers down with it fails instead.
+    /// Takes back a claim whose worker went silent or whose process restarted. The node is queued again with the same
+    /// attempt; a node that has lost `deliveries_max` workers fails instead.
     pub fn reclaim(
         &mut self,
         ix: NodeIx,

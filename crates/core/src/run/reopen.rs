@@ -1,4 +1,4 @@
-//! Doing a run again: from its failed nodes (retry), or from any node as another run (fork).
+//! Repeating a run: from its failed nodes (retry), or from any node as another run (fork).
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::ir::{OnError, Role};
 
 impl Run {
-    /// Starts an ended run over from what failed, was cancelled, or was undone, and everything after that.
+    /// Starts an ended run over: resets the nodes that failed, were cancelled or were undone, and all nodes after them.
     pub fn retry(&mut self, by: Arc<str>, now: Timestamp, out: &mut Changes) -> Result<(), Refusal> {
         let ended = matches!(self.phase, Phase::Ended(EndStatus::Failed | EndStatus::Cancelled));
         self.refuse_unless(ended, "retried")?;
@@ -55,7 +55,7 @@ impl Run {
         }
         let mut ignored = Vec::new();
         for ix in reset.iter().filter_map(|id| self.ir.find(id)).collect::<Vec<_>>() {
-            // Claims go on counting, so that a claim from before the retry stays stale.
+            // Claim numbers keep increasing, so that a claim from before the retry stays stale.
             let node = self.node_mut(ix);
             *node = NodeRun { claim: node.claim, ..NodeRun::default() };
         }
@@ -67,7 +67,7 @@ impl Run {
         true
     }
 
-    /// What a fork from `node` takes over: every result that does not depend on it.
+    /// The results that a fork from `node` takes over: all those that do not depend on it.
     pub fn seeds_before(&self, node: &Arc<str>) -> Result<Vec<Seed>, Refusal> {
         let from = self.ir.find(node).filter(|&ix| self.ir.node(ix).role == Role::Step);
         let from = from.ok_or_else(|| Refusal::UnknownNode(node.clone()))?;

@@ -1,4 +1,4 @@
-//! A worker says what became of a task it holds.
+//! Settlement: a worker reports the outcome of a task it holds.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Settlement {
     pub outcome: Outcome,
 }
 
-/// What became of a task.
+/// The outcome of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     Succeeded(Payload),
@@ -60,7 +60,7 @@ pub enum Settled {
     Applied,
     /// This claim was settled before; nothing changed.
     Duplicate,
-    /// The claim is not, or no longer, the one that counts; nothing changed.
+    /// The claim is not valid, or no longer; nothing changed.
     Stale,
 }
 
@@ -77,7 +77,7 @@ impl Run {
         Settled::Applied
     }
 
-    /// Whether a claim is the one that counts right now.
+    /// Whether a claim is valid right now.
     pub fn standing(&self, ix: NodeIx, claim: u32) -> Settled {
         let node = self.node(ix);
         match (node.state == NodeState::Running, node.claim == claim) {
@@ -112,7 +112,7 @@ impl Run {
         }
     }
 
-    /// Some of what a node can wait for may be there already.
+    /// Starts the node's children, or delivers a signal that has already arrived.
     fn begin_waiting(&mut self, ix: NodeIx, now: Timestamp, out: &mut Changes) {
         self.start_children(ix, now, out);
         self.deliver_signal(ix, now, out);
@@ -139,7 +139,7 @@ impl Run {
         }
     }
 
-    /// A node has failed for good. Unless it says otherwise, so has its run.
+    /// Fails a node for good, and its run too, unless the node's `on_error` says otherwise.
     pub(super) fn fail_node(&mut self, ix: NodeIx, error: NodeError, now: Timestamp, out: &mut Changes) {
         let (node, attempt) = (self.id_of(ix), self.node(ix).attempt);
         let cause = RunError {

@@ -1,4 +1,4 @@
-//! Signals: news from outside that a `wait` node asks for by name, before or after they come.
+//! Signals: messages from outside that a `wait` node asks for by name, before or after they arrive.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Run {
         self.signals.iter().position(|(waiting, _)| waiting == name)
     }
 
-    /// Ends a node that waits for a signal which is here.
+    /// Ends a node that waits for a signal, if the signal has arrived.
     pub(super) fn deliver_signal(&mut self, ix: NodeIx, now: Timestamp, out: &mut Changes) {
         if let Some(at) = self.find_signal(ix) {
             let output = self.signals[at].1.clone();
@@ -45,7 +45,7 @@ impl Run {
         }
     }
 
-    /// The node that ends takes its signal along. One that gave up waiting finds none to take.
+    /// Removes the signal that an ending node waited for. For a node that timed out there is none.
     pub(super) fn take_awaited_signal(&mut self, ix: NodeIx) {
         if let Some(at) = self.find_signal(ix) {
             self.signals.remove(at);

@@ -1,9 +1,9 @@
-//! Ending what workers still hold of a closing run, once the time to stop by themselves is over.
+//! Cancels the tasks of a closing run that workers still hold when their time to stop is over.
 
 use super::*;
 
 impl Run {
-    /// The time that workers had to stop is over. Early and stale calls change nothing.
+    /// Cancels held tasks once the workers' time to stop is over. Early and stale calls change nothing.
     pub fn stop_overdue(&mut self, now: Timestamp, out: &mut Changes) {
         let due = self.closing.as_ref().and_then(|closing| closing.stop_by).is_some_and(|at| at <= now);
         if due {
@@ -18,8 +18,8 @@ impl Run {
         }
     }
 
-    /// The run that started this one is being closed, or gave it up. A run that is being closed already can only end
-    /// earlier by that.
+    /// Cancels a run because its parent is being closed or has stopped it. A run that is being closed already can only
+    /// end earlier.
     pub fn cancel_with_parent(
         &mut self,
         compensate: bool,
@@ -30,13 +30,13 @@ impl Run {
         if self.stop_by().is_some_and(|own| own <= stop_by) {
             self.stop_overdue(now, out);
         } else {
-            // Refused if there is nothing that it could change.
+            // `cancel` refuses if there is nothing to change.
             let _ = self.cancel("its parent run", "", compensate, stop_by, now, out);
         }
     }
 
-    /// Cancels every held node of a closing run, and the runs that its waiting nodes started. What their workers say
-    /// later is stale.
+    /// Cancels every held node of a closing run, and the runs that its waiting nodes started. Later settlements by
+    /// their workers are stale.
     pub(super) fn stop_held(&mut self, now: Timestamp, out: &mut Changes) {
         if self.phase != Phase::Closing {
             return;

@@ -1,4 +1,4 @@
-//! A moment that a node waited for, or feared, has come.
+//! Timers of waiting nodes: sleeps, retries and time-outs.
 
 use super::*;
 use crate::NodeError;

@@ -22,7 +22,7 @@ pub const LATE_AFTER: Duration = Duration::from_secs(60);
 const SKIP_TO: [Duration; 3] =
     [Duration::from_secs(60), Duration::from_secs(60 * 60), Duration::from_secs(12 * 60 * 60)];
 
-/// Ticks that one pass makes up for, or one backfill starts.
+/// How many ticks one pass catches up on, or one backfill starts.
 pub const TICKS_MAX: usize = 1_000;
 
 /// A schedule as its author wrote it.
@@ -39,7 +39,7 @@ pub struct Schedule {
     pub cron: Arc<str>,
     /// An IANA name: `Europe/Berlin`.
     pub time_zone: Arc<str>,
-    /// Each start is put off by a part of this, always the same for the same tick.
+    /// Each start is delayed by a fraction of this, always the same for the same tick.
     #[serde(default)]
     pub jitter: Duration,
     #[serde(default)]
@@ -48,12 +48,12 @@ pub struct Schedule {
     pub catch_up: CatchUp,
     #[serde(default)]
     pub paused: bool,
-    /// Of the runs that it starts.
+    /// The labels of the runs that the schedule starts.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
 }
 
-/// What happens at a tick while the run of an earlier one is still under way.
+/// The policy for a tick while the run of an earlier tick is still under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
@@ -65,7 +65,7 @@ pub enum Overlap {
     Allow,
 }
 
-/// What happens to ticks that passed while no server was running.
+/// The policy for ticks that passed while no server was running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {
@@ -87,7 +87,7 @@ pub enum BadSchedule {
     Cron { cron: String, time_zone: String, reason: String },
 }
 
-/// What a pass at one moment has to start.
+/// The ticks that a pass at one moment has to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
     /// Ticks to start, oldest first.
@@ -110,7 +110,7 @@ impl Schedule {
         })
     }
 
-    /// When the start of a tick is due: the tick, put off by its share of the jitter.
+    /// When the start of a tick is due: the tick, delayed by its share of the jitter.
     pub fn start_at(&self, tick: Timestamp) -> Timestamp {
         let digest = Hash::of(format!("{}/{}", self.name, tick.as_millis()).as_bytes());
         let share = u32::from(u16::from_be_bytes([digest.0[0], digest.0[1]]));
@@ -143,7 +143,8 @@ impl Schedule {
         Due { start: passed, next: upcoming }
     }
 
-    /// Where only the newest tick counts, a long absence need not be walked tick by tick.
+    /// Finds a recent tick to search from where only the newest counts, instead of visiting every tick of a long
+    /// absence.
     fn skip_ahead(&self, timetable: &Timetable, next: Timestamp, now: Timestamp) -> Timestamp {
         let newest = SKIP_TO.iter().find_map(|back| {
             let recent = timetable.next_after(now.minus(*back + self.jitter));

@@ -34,7 +34,7 @@ pub struct Timetable {
 /// One line of a schedule.
 #[derive(Clone, Debug)]
 enum Line {
-    /// Every so many milliseconds, counted from the Unix epoch: all servers find the same moments.
+    /// An interval in milliseconds, counted from the Unix epoch: all servers compute the same ticks.
     Every(i64),
     Minutes(Crontab),
     /// These seconds of every minute that the expression matches, in order.
@@ -54,7 +54,7 @@ impl Timetable {
             let reason = format!("expected 1 to {LINES_MAX} lines of 5 fields, found {}", lines.len());
             return Err(BadLine { line: text.trim().chars().take(100).collect(), reason });
         }
-        // A schedule of `@every` alone has no other use of its time zone.
+        // Checks the time zone, which a schedule of `@every` lines alone would not read.
         crontab("* * * * *", time_zone).map_err(|reason| BadLine { line: lines[0].to_owned(), reason })?;
         let read = |line: &&str| {
             Line::parse(line, time_zone).map_err(|reason| BadLine { line: (*line).to_owned(), reason })
@@ -88,7 +88,7 @@ impl Line {
             })?;
             return crontab(cron, time_zone).map(Self::Minutes);
         }
-        // The library reads the time zone as one more field, so that one too many would pass for a zone.
+        // The library reads the time zone as one more field, so it would take one field too many for a time zone.
         match line.split_whitespace().count() {
             5 => crontab(line, time_zone).map(Self::Minutes),
             6 => {

@@ -9,7 +9,7 @@ use switchyard_core::run::*;
 
 use crate::world::World;
 
-/// Checks the runs that were touched, and that what is ready can be found.
+/// Checks the touched runs, and that every ready node is queued.
 pub(crate) fn touched(world: &World, runs: &[RunId]) {
     for run in runs.iter().filter_map(|id| world.in_flight.run(*id)) {
         counter_is_the_tokens_in_flight(run);
@@ -20,8 +20,8 @@ pub(crate) fn touched(world: &World, runs: &[RunId]) {
     nothing_is_held_for_too_long(world);
 }
 
-/// Time passes only together with a pass of the duties: no claim outlives its limit, and none the grace of a run that
-/// is being closed.
+/// Time advances only together with a pass of the duties, so no claim outlives its limit or the grace period of a
+/// closing run.
 fn nothing_is_held_for_too_long(world: &World) {
     for run in world.in_flight.runs() {
         let history = &world.histories[&run.id];
@@ -59,7 +59,7 @@ fn every_ready_node_is_queued(world: &World) {
     }
 }
 
-/// I3.
+/// Invariant I3.
 fn counter_is_the_tokens_in_flight(run: &Run) {
     let count = |wanted: fn(&NodeRun) -> bool| run.nodes.iter().filter(|node| wanted(node)).count() as u32;
     let asks = |node: &NodeRun| {
@@ -74,7 +74,7 @@ fn counter_is_the_tokens_in_flight(run: &Run) {
     assert!(queued || run.counter + run.approvals > 0, "a run under way has nothing in flight: {run:#?}");
 }
 
-/// I6.
+/// Invariant I6.
 fn history_rebuilds_the_state(world: &World, run: &Run) {
     let rebuilt = world.replay(run.id);
     assert!(rebuilt == *run, "history of {} rebuilds\n{rebuilt:#?}\ninstead of\n{run:#?}", run.id);
@@ -91,7 +91,7 @@ fn parallelism_is_kept(run: &Run) {
     }
 }
 
-/// What must be true of the history so far when this event is added to it.
+/// Checks the history so far before this event is added to it.
 pub(crate) fn before_event(world: &World, event: &Event) {
     let history = world.histories.get(&event.run).map_or(&[][..], Vec::as_slice);
     assert_eq!(event.seq, history.len() as u64 + 1, "gap in the history");
@@ -105,7 +105,7 @@ pub(crate) fn before_event(world: &World, event: &Event) {
     }
 }
 
-/// I4.
+/// Invariant I4.
 fn starts_only_after_its_needs(run: &Run, node: &Arc<str>) {
     let target = run.ir.find(node).expect("it is in the graph");
     if run.ir.node(target).role != Role::Step {

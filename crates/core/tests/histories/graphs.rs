@@ -41,7 +41,7 @@ fn draw(seeds: &[[u8; 6]]) -> Vec<Drawn> {
         .collect()
 }
 
-/// None, one that comes before the end of a lease, or one that only heartbeats reach.
+/// No limit, a limit before the end of a lease, or a limit that only a claim with heartbeats reaches.
 fn limit(seed: u8) -> AttemptLimit {
     match seed % 4 {
         0 => AttemptLimit::Own(Duration::from_secs(20)),

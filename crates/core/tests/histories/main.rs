@@ -1,7 +1,7 @@
 //! Random graphs, random histories: the invariants of the design hold after every step.
 //!
-//! A world is driven by random operations, duplicates and stale ones among them. After each, everything that can
-//! be checked is checked; at the end the world is drained, and every run must have ended.
+//! The test drives a world by random operations, duplicate and stale ones among them. It checks the invariants after
+//! each operation; at the end it drains the world, and every run must have ended.
 
 mod checks;
 mod graphs;
@@ -28,7 +28,7 @@ proptest! {
         world.drain();
     }
 
-    /// I6 and I12: the process may die at any moment; what its journal rebuilds goes on and ends.
+    /// I6 and I12: the process may die at any moment; the runs that its journal rebuilds continue and end.
     #[test]
     fn a_restart_at_any_moment_loses_nothing(
         graphs in prop::collection::vec(graph(), 1..3),

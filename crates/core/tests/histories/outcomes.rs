@@ -1,4 +1,4 @@
-//! What can become of a task. The differential test of the Redis store draws from it too.
+//! The possible outcomes of a task. The differential test of the Redis store uses them too.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(crate) fn how() -> impl Strategy<Value = How> {
 }
 
 impl How {
-    /// `counter` makes unique names.
+    /// The outcome to settle with. `counter` makes names unique.
     pub(crate) fn outcome(self, now: Timestamp, counter: &mut u64) -> TaskOutcome {
         let later = now.plus(Duration::from_secs(20));
         let mut fresh = || {

@@ -70,7 +70,7 @@ pub(crate) struct World {
     /// Runs in the order in which they were accepted.
     pub(crate) order: Vec<RunId>,
     graphs: Vec<Sketch>,
-    /// The sketch each run is on, to patch it.
+    /// The current sketch of each run, to patch it.
     drawn: HashMap<RunId, Sketch>,
     held: Vec<ClaimRef>,
     settled: Vec<ClaimRef>,
@@ -126,7 +126,7 @@ impl World {
         (!self.order.is_empty()).then(|| self.order[usize::from(which) % self.order.len()])
     }
 
-    /// Does one thing, then checks everything.
+    /// Performs one operation, then checks the invariants.
     pub(crate) fn act(&mut self, op: &Op) {
         let mut out = Vec::new();
         self.perform(op, &mut out);
@@ -217,7 +217,7 @@ impl World {
         self.settled.push(claim);
     }
 
-    /// I2: a claim that was settled, by us or by being taken back, changes nothing any more.
+    /// I2: a second settlement of a claim that was settled or taken back changes nothing.
     fn settle_again(&mut self, which: u8, how: How, out: &mut Vec<Event>) {
         if self.settled.is_empty() {
             return;
@@ -229,7 +229,7 @@ impl World {
         assert!(out.is_empty(), "a second settlement changed something: {out:?}");
     }
 
-    /// A claim that was settled, or taken back, has nothing to say any more either.
+    /// Reports progress. A claim that was settled or taken back cannot record any.
     fn progress(&mut self, which: u8, stale: bool, checkpoint: bool, out: &mut Vec<Event>) {
         let claims = if stale { &self.settled } else { &self.held };
         let Some(claim) = claims.get(usize::from(which) % claims.len().max(1)) else { return };
@@ -251,7 +251,7 @@ impl World {
         }
     }
 
-    /// A command with an operation id of its own.
+    /// Gives a command with a new operation id.
     fn give(
         &mut self,
         run: RunId,
@@ -267,8 +267,8 @@ impl World {
         answer
     }
 
-    /// An operation that took effect changes nothing any more, also after the end of its run. With another command its id
-    /// is refused.
+    /// Repeats an operation that took effect: it changes nothing, even after its run has ended. The same id with
+    /// another command is refused.
     fn repeat(&mut self, which: u8, changed: bool, out: &mut Vec<Event>) {
         if self.applied.is_empty() {
             return;
@@ -300,7 +300,7 @@ impl World {
         self.give(run, command, out).expect("it is here").expect("it is pending");
     }
 
-    /// Changes the sketch at random. I8: it is taken only if nothing that has started is touched.
+    /// Changes the sketch at random. I8: the patch is accepted only if it changes no started node.
     fn patch(&mut self, run: u8, what: u8, out: &mut Vec<Event>) {
         let Some(id) = self.pick(run) else { return };
         let (Some(sketch), Some(state)) = (self.drawn.get(&id), self.in_flight.run(id).cloned()) else {
@@ -314,7 +314,7 @@ impl World {
                 sketch = sketch.node(&fresh, &[&need]);
                 self.fresh();
             }
-            // The language refuses to remove what a `goto` names.
+            // The language refuses to remove a node that a `goto` names.
             1 if target == sketch.nodes.len() - 1 && target > 0 && !is_goto_target(&sketch, target) => {
                 let gone = sketch.nodes.remove(target).id;
                 for node in &mut sketch.nodes {
@@ -371,7 +371,7 @@ impl World {
         Run::replay(&self.histories[&id], &|hash| self.irs.get(&hash).cloned()).expect("the history is whole")
     }
 
-    /// The process dies; all that is left is the journal.
+    /// Restarts the process: only the journal survives.
     fn restart(&mut self, out: &mut Vec<Event>) {
         self.in_flight = InFlight::new(Limits { deliveries_max: 1_000, ..Limits::default() });
         for ir in self.irs.values() {
@@ -382,7 +382,7 @@ impl World {
         self.settled.append(&mut self.held);
     }
 
-    /// I1: helped along, every run comes to its end.
+    /// I1: every run ends once the test gives the commands it waits for.
     pub(crate) fn drain(&mut self) {
         for _ in 0..2_000 {
             if self.in_flight.is_empty() {

@@ -1,4 +1,4 @@
-//! Bad input, tried: each is answered clearly, and nothing is lost or half-done.
+//! Bad input gets a clear error, and nothing is lost or half-done.
 
 use std::sync::Arc;
 

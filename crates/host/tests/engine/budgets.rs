@@ -1,4 +1,4 @@
-//! Expressions that cost too much: they fail their node and hold up nothing else.
+//! Expressions that exceed their budget fail their node and delay nothing else.
 
 use serde_json::json;
 use switchyard_core::run::{EventKind, RunStatus};
@@ -8,10 +8,10 @@ use crate::support::{RunViewExt, TestEngine, program, tester};
 
 const LOOPS: &str = "${{ lists.range(10000).all(x, lists.range(10000).all(y, x + y >= 0)) || true }}";
 
-/// Stopped at once, before it allocates.
+/// An expression that is stopped before it allocates.
 const LISTS: &str = "${{ lists.range(1000000) + lists.range(1000000) + lists.range(1000000) == [] }}";
 
-/// `retry` is there to show which failures are final.
+/// A `transform` node with `retry`, which shows which failures are final.
 fn transform(value: &str) -> String {
     format!(
         "name: w\nnodes:\n  a: {{type: transform, value: \"{value}\", retry: {{max_attempts: 3, initial: 1ms}}}}"
@@ -67,13 +67,13 @@ async fn a_concurrency_key_has_the_budget() {
     assert!(matches!(&error, EngineError::ConcurrencyKey(why) if why.exceeded.is_some()), "{error}");
 }
 
-/// One thread for everything: what holds it holds up all.
+/// On a single thread, so that blocking it would block everything.
 #[tokio::test(flavor = "current_thread")]
 async fn the_thread_that_serves_goes_on_while_an_expression_is_evaluated() {
     let fixture = TestEngine::working().await;
     let heavy = fixture.start(&transform(LOOPS), json!({})).await;
     fixture.until(heavy, |kind| matches!(kind, EventKind::NodeStarted { .. })).await;
-    // Runs from beginning to end, again and again, before the one that was there first.
+    // Other runs start and end while the first one still runs.
     let mut ended = 0;
     while fixture.state(heavy).await.status() == RunStatus::Running {
         let view =
@@ -88,7 +88,7 @@ async fn the_thread_that_serves_goes_on_while_an_expression_is_evaluated() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_run_is_cancelled_while_its_expression_is_evaluated() {
     let fixture = TestEngine::working().await;
-    // Below the budget, so that only the cancel can be what ends it.
+    // Below the budget, so that only the cancellation can end it.
     let long = "${{ lists.range(10000).all(x, lists.range(150).all(y, x + y >= 0)) }}";
     let run = fixture.start(&transform(long), json!({})).await;
     fixture.until(run, |kind| matches!(kind, EventKind::NodeStarted { .. })).await;

@@ -38,7 +38,7 @@ async fn start(engine: &TestEngine, action: BulkAction, text: &str) -> String {
 async fn a_job_survives_a_restart_and_acts_once_on_each_run() {
     let engine = TestEngine::idle(|_| {}).await;
     let mut runs: Vec<RunId> = Vec::new();
-    // More than a page.
+    // More runs than a page has.
     for _ in 0..60 {
         runs.push(engine.start(GATE, json!({"team": "ads"})).await);
     }
@@ -53,7 +53,7 @@ async fn a_job_survives_a_restart_and_acts_once_on_each_run() {
         (half.job.status, half.counts),
         (BulkStatus::Running, BulkCounts { done: 50, skipped: 0, failed: 0 })
     );
-    // A run that comes later is none of its business.
+    // The job does not touch runs that are created later.
     let later = engine.start(GATE, json!({"team": "ads"})).await;
 
     let engine = engine.reopen().await;

@@ -16,7 +16,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const LEASE: Duration = Duration::from_secs(30);
 const EVERY: Duration = Duration::from_secs(5);
 
-/// A clock was an hour ahead and is set right: what is looked after every few seconds is not left alone for an hour.
+/// The clock was an hour ahead and is corrected: duties that run every few seconds do not pause for an hour.
 #[tokio::test]
 async fn silent_workers_are_noticed_after_the_clock_was_set_back() {
     let clock = ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
@@ -32,7 +32,7 @@ async fn silent_workers_are_noticed_after_the_clock_was_set_back() {
     let (_, tasks) = engine.step(Vec::new(), &want).await.unwrap();
     assert_eq!(tasks.len(), 1);
     clock.advance(LEASE);
-    // Every pass of the duty is one `EVERY` further.
+    // Each pass of the duty advances the clock by one `EVERY`.
     for _ in 0..20 {
         clock.advance(EVERY);
         tokio::task::yield_now().await;

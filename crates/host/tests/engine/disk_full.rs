@@ -54,7 +54,7 @@ async fn every_accepted_run_ends_once_there_is_room_again() {
     assert!(refusal.contains("full"), "{refusal}");
     trouble.wait_for(Option::is_some).await.unwrap();
     for run in &accepted {
-        // Those that had ended before are found; the others cannot be waited for any more.
+        // Runs that had ended are found; waiting for the others fails.
         let _ = small.engine.wait_for_end(*run).await;
     }
     small.pool.shut_down(Duration::ZERO).await;

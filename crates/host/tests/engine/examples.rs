@@ -57,7 +57,7 @@ async fn examples_that_need_nobody_succeed() {
     }
 }
 
-/// As the header of the example gives it: `--input '…'`.
+/// The input in the header of an example: `--input '…'`.
 fn default_input(name: &str) -> Value {
     let text = std::fs::read_to_string(folder().join(name)).unwrap();
     let header = text.lines().take_while(|line| line.starts_with('#')).collect::<Vec<_>>().join("\n");

@@ -1,4 +1,4 @@
-//! What ended long ago goes, with its payloads. What goes on stays whole.
+//! Retention removes runs that ended long ago, with their payloads. Runs in flight stay whole.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,7 @@ async fn children_go_with_their_parent_and_shared_payloads_stay() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_just_put_stays_until_its_grace_is_over() {
     let (fixture, clock) = TestEngine::with_clock().await;
-    // As if a submission had got this far: the payload is there, the run is not.
+    // Simulates an unfinished submission: the payload is stored, the run is not.
     fixture.engine().payloads().keep(&json!(large('x'))).await.unwrap();
     fixture.run(ECHO, json!({"text": large('a')})).await;
     clock.advance(2 * DAY);

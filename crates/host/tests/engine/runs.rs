@@ -30,7 +30,7 @@ nodes:
   ship: { type: function, function: echo, needs: [charge], input: { sent: true } }
 "#;
 
-/// A `pay` that fails so many times, and an `undo` that notes what it was given.
+/// A `pay` handler that fails `failures` times, and an `undo` handler that records its inputs.
 fn handlers(failures: u32) -> (Handlers, Arc<std::sync::Mutex<Vec<serde_json::Value>>>) {
     let (left, undone) = (Arc::new(AtomicU32::new(failures)), Arc::new(std::sync::Mutex::new(Vec::new())));
     let mut handlers = Handlers::with_builtins();
@@ -170,7 +170,7 @@ async fn a_paused_run_stands_still_until_it_is_resumed() {
     fixture.engine().pause(&Principal::local("ada"), run, &ids::operation_id()).await.unwrap();
     fixture.engine().signal(&tester(), run, &ids::operation_id(), "go", &json!(1)).await.unwrap();
     assert_eq!(fixture.view(run).await.node("after"), NodeState::Ready);
-    // A restart does not wake it either.
+    // A restart does not start the run either.
     let fixture = fixture.reopen().await;
     fixture.embedded.work();
     let other =

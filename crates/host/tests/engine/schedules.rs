@@ -31,7 +31,7 @@ fn hourly() -> Schedule {
     }
 }
 
-/// Without a worker, so that a test makes every pass itself. It is five minutes to the hour.
+/// An engine without a worker, so that the test makes every pass itself. It is five minutes to the hour.
 async fn fixture(workflow: &str) -> (TestEngine, ManualClock) {
     let clock = ManualClock::starting_at(Timestamp::from_millis(1_767_225_300_000));
     let fixture = TestEngine::idle(|options| options.clock = Arc::new(clock.clone())).await;
@@ -51,7 +51,7 @@ async fn a_tick_is_started_once_by_however_many_servers() {
     let first = fixture.engine().start_due().await.unwrap().started;
     assert_eq!(first.len(), 1);
     assert!(fixture.engine().start_due().await.unwrap().started.is_empty());
-    // A server that crashed after the start and before noting it sees the schedule as it was.
+    // A server that crashed after the start and before recording it sees the old schedule.
     fixture.embedded.services().archive.put_schedule(before).await.unwrap();
     assert_eq!(fixture.engine().start_due().await.unwrap().started, first, "the same tick is the same run");
     fixture.embedded.work();

@@ -1,4 +1,4 @@
-//! Stopping in three phases, told as it goes.
+//! Stopping in three phases, each of them logged.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::support::{program, tester};
 
-/// What is logged on this thread, line by line.
+/// Collects the lines that this thread logs.
 #[derive(Clone)]
 struct Log(mpsc::UnboundedSender<String>);
 
@@ -40,7 +40,7 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
-/// A handler that says when it begins, and ends when it is told to.
+/// A handler that notifies `begun`, and ends when `end` is notified.
 fn obedient(begun: &Arc<Notify>, end: &Arc<Notify>) -> Handlers {
     let (begun, end) = (begun.clone(), end.clone());
     let mut handlers = Handlers::with_builtins();
@@ -68,7 +68,7 @@ async fn a_worker_that_stops_tells_how_far_it_is() {
     let services =
         Services::new(NodeSettings::default(), obedient(&begun, &end), catalog, archive, payloads, clock)
             .unwrap();
-    // Any length will do: each line is waited for.
+    // Any interval works, because the test waits for each line.
     let settings = WorkerSettings { tell_every: Duration::from_millis(1), ..WorkerSettings::embedded(4) };
     let pool = WorkerPool::start(hot, Arc::new(services), &settings);
     let obey = program("name: w\nnodes: {a: {type: function, function: obey}}");

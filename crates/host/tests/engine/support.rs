@@ -1,4 +1,4 @@
-//! An engine in a temporary folder, and short words for what tests do with it.
+//! An engine in a temporary folder, and shorthand for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use switchyard_runtime::{Engine, Handlers, Principal, RunView, Submission};
 use switchyard_store::ManualClock;
 use tempfile::TempDir;
 
-/// Longer than anything here takes: a test that gets stuck says so instead of hanging.
+/// Longer than any test takes, so that a stuck test fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct TestEngine {
@@ -26,13 +26,13 @@ pub(crate) fn program(text: &str) -> Arc<Program> {
     )
 }
 
-/// Who asks, where a test does not look at it.
+/// A caller for tests that do not check the caller.
 pub(crate) fn tester() -> Principal {
     Principal::local("tester")
 }
 
 impl TestEngine {
-    /// Open and at work.
+    /// An engine with a worker.
     pub(crate) async fn working() -> Self {
         Self::with(|_| {}).await
     }
@@ -43,7 +43,7 @@ impl TestEngine {
         fixture
     }
 
-    /// Open, without a worker.
+    /// An engine without a worker.
     pub(crate) async fn idle(change: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::new(folder.path());
@@ -52,7 +52,7 @@ impl TestEngine {
         Self { embedded, folder }
     }
 
-    /// With a clock that stands still.
+    /// An engine with a clock that stands still.
     pub(crate) async fn with_clock() -> (Self, ManualClock) {
         let clock = ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
         let fixture = Self::with(|options| options.clock = Arc::new(clock.clone())).await;
@@ -99,7 +99,7 @@ impl TestEngine {
         self.engine().history().view(&state).await.unwrap()
     }
 
-    /// Waits until an event of this run is as wanted.
+    /// Waits for an event of this run that `wanted` accepts.
     pub(crate) async fn until(&self, run: RunId, wanted: impl Fn(&EventKind) -> bool) {
         let mut follow = self.engine().follow(run, 0);
         let found = async {
@@ -113,7 +113,7 @@ impl TestEngine {
         tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("the event never comes"));
     }
 
-    /// Waits until a node of this run waits.
+    /// Waits until this node of the run waits.
     pub(crate) async fn until_waiting(&self, run: RunId, id: &str) {
         self.until(run, |kind| matches!(kind, EventKind::NodeWaiting { node, .. } if **node == *id)).await;
     }

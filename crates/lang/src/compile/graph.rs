@@ -1,4 +1,4 @@
-//! Edges, their order, and what identifies a node.
+//! Edges, their order, and the fingerprints of nodes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::problem::{At, Problems};
 use crate::spec::{Definition, NodeSpec, OnErrorSpec};
 
-/// Adds the edges of `needs` and `goto`. `None` if there are too many to go on.
+/// Adds the edges of `needs` and `goto`. `None` if there are too many edges.
 pub(super) fn connect(
     ir: &mut Ir,
     definition: &Definition,
@@ -86,7 +86,7 @@ pub(super) fn unknown_node(ir: &Ir, id: &str, at: &At<'_>, problems: &mut Proble
     problems.add(at, format!("unknown node `{shown}`"), hint);
 }
 
-/// The steps so that every edge points forwards, or `None` with a cycle in `problems`.
+/// The steps in an order in which every edge points forwards, or `None` with a cycle in `problems`.
 pub(super) fn topological_order(ir: &Ir, at: &At<'_>, problems: &mut Problems) -> Option<Vec<NodeIx>> {
     let mut missing: Vec<u32> = ir.nodes.iter().map(|node| node.needs).collect();
     let mut order = ir.entries.clone();
@@ -112,7 +112,7 @@ pub(super) fn topological_order(ir: &Ir, at: &At<'_>, problems: &mut Problems) -
     None
 }
 
-/// Every node that is still missing something has a predecessor that is: walk back until one comes twice.
+/// Finds a cycle. Every stuck node has a stuck predecessor: the search walks back until it meets a node twice.
 fn find_cycle(ir: &Ir, missing: &[u32]) -> Vec<NodeIx> {
     let stuck = |ix: NodeIx| missing[ix.index()] > 0;
     let mut predecessor: HashMap<NodeIx, NodeIx> = HashMap::new();
@@ -134,7 +134,7 @@ fn find_cycle(ir: &Ir, missing: &[u32]) -> Vec<NodeIx> {
     let start = path.iter().position(|ix| *ix == at).unwrap_or(0);
     let mut cycle = path.split_off(start);
     cycle.reverse();
-    // From its first node in the definition and back to it, so that the message does not depend on the walk.
+    // The cycle begins and ends at its first node in the definition, so that the message does not depend on the walk.
     let first = (0..cycle.len()).min_by_key(|place| cycle[*place]).unwrap_or(0);
     cycle.rotate_left(first);
     cycle.extend(cycle.first().copied());
@@ -151,7 +151,7 @@ fn shorten(names: &[&str]) -> String {
     format!("{} → … {between} more … → {}", start.join(" → "), end.join(" → "))
 }
 
-/// Identifies what the author wrote about each node, and which errors lead to it: both fix its place in the graph.
+/// Sets the fingerprint of each node: what the author wrote about it, and the nodes whose errors lead to it.
 pub(super) fn fingerprint(ir: &mut Ir, definition: &Definition) {
     let mut sources: HashMap<NodeIx, Vec<String>> = HashMap::new();
     for (_, node) in ir.steps() {

@@ -1,4 +1,4 @@
-//! What each kind of node compiles to.
+//! Compiles each kind of node.
 
 use std::sync::Arc;
 
@@ -279,7 +279,7 @@ impl Building<'_> {
         texts.iter().enumerate().map(|(index, text)| self.text(reader, text, &at.index(index))).collect()
     }
 
-    /// Templates whose values leave with a call, and so may have secrets.
+    /// Compiles templates whose values are sent with a call, and which may therefore use secrets.
     fn call_templates(
         &mut self,
         reader: Reader,

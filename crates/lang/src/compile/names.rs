@@ -1,4 +1,4 @@
-//! Which names are good.
+//! Checks of names.
 
 use crate::limits;
 use crate::problem::{At, Problems};
@@ -28,7 +28,7 @@ pub(super) fn check_workflow_name(name: &str, at: &At<'_>, problems: &mut Proble
     }
 }
 
-/// A secret can be the name of a file, so it must not lead out of its folder.
+/// Checks the name of a secret. It can be a file name, so it must not lead out of its folder.
 pub(super) fn check_secret(name: &str, at: &At<'_>, problems: &mut Problems) {
     let good = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
     let is_good = (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(good);
@@ -45,10 +45,11 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(good)
 }
 
-/// The name of a child that was written without one. Its end is the part that tells children apart.
+/// The name of a child that was written without one. A long name is cut at the front, because its end tells children
+/// apart.
 pub(super) fn child_name(parent: &str, id: &str) -> String {
     let name = format!("{parent}/{id}");
     let surplus = name.len().saturating_sub(limits::NAME_BYTES_MAX);
-    // Both parts are ASCII if they are good names; if not, there is a problem on record already.
+    // Both parts are ASCII if they are valid names; if not, a problem is already reported.
     name.get(surplus..).unwrap_or(id).to_owned()
 }

@@ -1,4 +1,4 @@
-//! What a run gives, if its author does not say.
+//! The output of a run whose author declares none.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use crate::limits;
 use crate::spec::Definition;
 
-/// The workflow's `output`, or for a workflow that ends in several nodes an object with the output of each.
-/// One that ends in a single node needs none: its run takes over that node's output as it is.
+/// The workflow's `output`, or for a workflow that ends in several nodes an object with the output of each. A workflow
+/// that ends in a single node needs none: its run takes over the output of that node.
 pub(super) fn effective(definition: &Definition) -> Option<Value> {
     if let Some(output) = &definition.output {
         return Some(output.clone());
@@ -20,7 +20,7 @@ pub(super) fn effective(definition: &Definition) -> Option<Value> {
     })
 }
 
-/// The nodes that no other needs.
+/// The nodes that no other node needs.
 fn sinks(definition: &Definition) -> Vec<&str> {
     let needed: HashSet<&str> =
         definition.nodes.values().flat_map(|node| &node.common.needs).map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Defaults, and where a node is executed.
+//! Default policies, and the queue of a node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,8 +37,7 @@ pub(super) fn queue(kind: &KindSpec) -> Arc<str> {
     }
 }
 
-/// How long an attempt may take. What a `wait` or a `hitl` has as its `timeout` is how long the run waits, after the
-/// attempt.
+/// How long an attempt may take. The `timeout` of a `wait` or a `hitl` is how long the run waits, after the attempt.
 pub(super) fn limit(kind: &KindSpec, timeout: Option<HumanDuration>) -> AttemptLimit {
     match (kind, timeout) {
         (KindSpec::Wait(_) | KindSpec::Hitl(_), _) => AttemptLimit::Unlimited,

@@ -1,7 +1,7 @@
-//! Which nodes each node's expressions read, and whether those have ended by then.
+//! Finds the nodes that each node's expressions read, and checks that they have ended by then.
 //!
-//! A node may read its ancestors only. Asking that for every pair would be quadratic, so 64 of the nodes that are
-//! read go through the graph at a time, a bit each, over the stretch of the order between them and their readers.
+//! A node may read its ancestors only. Checking every pair would be quadratic, so one pass over the graph checks 64
+//! targets, a bit each, over the part of the order between the targets and their readers.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::problem::{At, Problems, Step};
 
 use super::graph;
 
-/// Whose expression it is. The numbers are places in the definition.
+/// The owner of an expression. The numbers are positions in the definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
     Step(usize),
@@ -28,11 +28,11 @@ pub(super) struct Read {
     pub(super) at: Vec<Step>,
 }
 
-/// What the expressions of a workflow mention.
+/// The nodes and variables that the expressions of a workflow mention.
 #[derive(Debug, Default)]
 pub(super) struct Mentions {
     pub(super) readings: Vec<Read>,
-    /// Whether one of them may read `run.scheduled_at`.
+    /// Whether an expression may read `run.scheduled_at`.
     pub(super) schedule: bool,
 }
 
@@ -52,7 +52,8 @@ pub(super) struct Question<'a> {
     read: &'a Read,
 }
 
-/// Fills in [`Node::reads`](switchyard_core::ir::Node::reads), and gives what is to be checked of the graph.
+/// Fills in [`Node::reads`](switchyard_core::ir::Node::reads), and returns the reads that must be checked against the
+/// graph.
 pub(super) fn resolve<'r>(ir: &mut Ir, reads: &'r [Read], problems: &mut Problems) -> Vec<Question<'r>> {
     let mut questions = Vec::new();
     for read in reads {
@@ -87,7 +88,7 @@ pub(super) fn resolve<'r>(ir: &mut Ir, reads: &'r [Read], problems: &mut Problem
     questions
 }
 
-/// Refuses reads of nodes that need not have ended.
+/// Refuses reads of nodes that may not have ended by then.
 pub(super) fn check(ir: &Ir, mut questions: Vec<Question<'_>>, order: &[NodeIx], problems: &mut Problems) {
     let mut place = vec![0u32; ir.nodes.len()];
     for (at, ix) in order.iter().enumerate() {
@@ -107,14 +108,14 @@ pub(super) fn check(ir: &Ir, mut questions: Vec<Question<'_>>, order: &[NodeIx],
     }
 }
 
-/// The common case, without a search.
+/// Whether the reader needs the target directly: the common case, without a search.
 fn is_direct(ir: &Ir, question: &Question<'_>) -> bool {
     let dependents = &ir.node(question.target).dependents;
-    // A node with very many dependents is left to the search, which is shared by all its readers.
+    // The search handles a node with very many dependents, because all its readers share it.
     dependents.len() <= 32 && dependents.iter().any(|edge| edge.to == question.reader)
 }
 
-/// Up to 64 different targets, a bit each, and how many questions they answer.
+/// The next block: up to 64 different targets, a bit each, and the number of questions about them.
 fn take_block(questions: &[Question<'_>]) -> (HashMap<NodeIx, u64>, usize) {
     let mut bits: HashMap<NodeIx, u64> = HashMap::with_capacity(64);
     for (taken, question) in questions.iter().enumerate() {

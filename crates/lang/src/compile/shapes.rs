@@ -1,4 +1,4 @@
-//! Fields that a path names, where it is known which there are: `run.idd`, `nodes.a.outptu`.
+//! Checks the fields in paths where the possible fields are known: `run.idd`, `nodes.a.outptu`.
 
 use serde_json::Value;
 use switchyard_base::suggest;
@@ -37,7 +37,7 @@ fn known(of: &str, field: &str, fields: &[&str], at: &At<'_>, problems: &mut Pro
     }
 }
 
-/// The fields of a node's output or error, if its kind says so.
+/// The fields of a node's output or error, if its kind determines them.
 fn inside(field: &str, kind: Option<&KindSpec>) -> Option<&'static [&'static str]> {
     match (field, kind?) {
         ("error", _) => Some(&scope_fields::ERROR),

@@ -342,7 +342,7 @@ fn chain(length: usize, read: impl Fn(usize) -> Option<usize>) -> String {
     text
 }
 
-// No timed assertions below: what they guard against is quadratic and takes minutes.
+// No timed assertions below: the tests guard against quadratic work, which takes minutes.
 
 #[test]
 fn fifty_thousand_nodes_compile() {

@@ -1,4 +1,4 @@
-//! Taking the fields of a map one by one; what is left over is unknown.
+//! Takes the fields of a map one by one; fields left over are unknown.
 
 use serde_json::Value;
 use switchyard_base::suggest;
@@ -14,7 +14,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// `None`, with a problem, if the tree is not a map.
+    /// Opens a map. `None`, with a problem, if the tree is not a map.
     pub(super) fn open(tree: &'a Tree, at: &'a At<'a>, problems: &'a mut Problems) -> Option<Self> {
         let Data::Map(entries) = &tree.data else {
             problems.add(at, format!("expected a map, found {}", tree.kind()), None);
@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
         self.optional(name, decode)
     }
 
-    /// Any JSON; null is a value like others.
+    /// A field with any JSON; null is a value like others.
     pub(super) fn template(&mut self, name: &'static str) -> Option<Value> {
         self.find(name).map(Tree::to_value)
     }
@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
         self.problems.add(&self.at.key(field), message, hint);
     }
 
-    /// Reports what was not taken.
+    /// Reports the fields that were not taken.
     pub(super) fn close(self) {
         self.close_with(|_| None);
     }
@@ -101,6 +101,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Says nothing about what was not taken.
+    /// Ignores the fields that were not taken.
     pub(super) fn leave(self) {}
 }

@@ -14,7 +14,7 @@ use super::fields::Fields;
 use super::leaves::{choice, count, list_of, positive, string, template, templates, word};
 use super::{condition, definition, nodes};
 
-/// `None`, with a problem, if the kind or one of its fields cannot be read.
+/// Decodes the kind of a node. `None`, with a problem, if the kind or one of its fields cannot be read.
 pub(super) fn kind(fields: &mut Fields<'_>) -> Option<KindSpec> {
     let name = fields.required("type", string)?;
     Some(match name.as_str() {
@@ -80,7 +80,7 @@ fn request(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<RequestS
         headers: fields.optional("headers", templates).unwrap_or_default(),
         query: fields.optional("query", templates).unwrap_or_default(),
         body: fields.template("body"),
-        // A problem with it is on record.
+        // A missing or invalid URL is already reported as a problem.
         url: url.unwrap_or_else(|| format!("https://{}", super::UNREADABLE)),
     };
     fields.close();

@@ -21,7 +21,7 @@ pub(super) fn string(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Optio
     }
 }
 
-/// A string, or a number or boolean that someone did not quote: `[sleep, 5]`.
+/// A string, or an unquoted number or boolean: `[sleep, 5]`.
 pub(super) fn word(tree: &Tree, at: &At<'_>, problems: &mut Problems) -> Option<String> {
     match &tree.data {
         Data::Number(number) => Some(number.to_string()),
@@ -99,7 +99,7 @@ pub(super) fn list_of<T>(
     }
 }
 
-/// One of some words.
+/// Decodes one of the given words.
 pub(super) fn choice<T: Clone>(
     choices: &[(&'static str, T)],
 ) -> impl FnOnce(&Tree, &At<'_>, &mut Problems) -> Option<T> {

@@ -182,7 +182,7 @@ fn bad_nodes_are_told_exactly() {
         ),
     ] {
         let found = error(&node(fields));
-        // What follows the first problem, and the parser's own words, may change.
+        // Text after the first problem, and the parser's own wording, may change.
         let whole = found == expected
             || found.starts_with(&format!("{expected}\nf.yaml"))
             || expected.ends_with("bad expression");
@@ -255,7 +255,7 @@ nodes:
     );
 }
 
-/// What an archive has was accepted by the rules of its time, and must stay readable.
+/// Definitions in an archive were accepted by the rules of their time, and must stay readable.
 #[test]
 fn stored_definitions_are_not_held_to_checks_of_style() {
     let stored =

@@ -78,7 +78,7 @@ impl<'v> Evaluation<'_, 'v> {
         self.optional(found)
     }
 
-    /// `of[key]`. JSON is looked into without converting it.
+    /// `of[key]`. Looks into JSON without converting it.
     fn element<'b>(&'b self, of: Operand<'b, 'v>, key: Operand<'b, 'v>, operator: &str) -> Evaluated<'b, 'v> {
         let key = self.cel(key)?;
         if let Operand::Json(json) = of
@@ -92,12 +92,12 @@ impl<'v> Evaluation<'_, 'v> {
         if is_fraction && of.get_type().kind() == Kind::List {
             return Err(unfit(operator, of.as_ref(), key.as_ref()).into());
         }
-        // So has the one for a key that is no key, or is missing.
+        // The library's error for an invalid or missing key has a copy of the key.
         self.charge_walk(key.as_ref())?;
         self.look_up(of, key.as_ref(), operator)
     }
 
-    /// What is lent lends its element; what is owned gives it up.
+    /// Looks up an element: borrowed from a borrowed value, moved out of an owned one.
     fn look_up<'b>(&'b self, of: CowVal<'b, 'v>, key: &dyn Val, operator: &str) -> Evaluated<'b, 'v> {
         let found = match of {
             CowVal::Borrowed(of) => {
@@ -117,7 +117,7 @@ impl<'v> Evaluation<'_, 'v> {
         Ok(Operand::Cel(found?))
     }
 
-    /// What is not there is an empty optional.
+    /// Wraps a found value in an optional; a failed lookup gives an empty one.
     fn optional<'b>(&'b self, found: Evaluated<'b, 'v>) -> Evaluated<'b, 'v> {
         match found {
             Ok(value) => Ok(Operand::owned(CelOptional::of(self.own(value)?))),

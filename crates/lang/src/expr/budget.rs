@@ -1,4 +1,4 @@
-//! What one evaluation may cost: steps, bytes made, and time.
+//! The budget of one evaluation: steps, bytes made, and time.
 //!
 //! The evaluator charges before it works: an operation whose result would not fit is not begun. A budget that was
 //! exceeded stays exceeded, so an operator that swallows errors (`||`, `all`, `.?`) cannot hide it.
@@ -14,10 +14,10 @@ use crate::limits;
 /// Bytes that are made, copied or scanned in the time of one step.
 const BYTES_PER_STEP: u64 = 256;
 
-/// Steps between two looks at the time.
+/// Steps between two checks of the time.
 const STEPS_PER_LOOK: u64 = 1024;
 
-/// The limit that an evaluation went over.
+/// The limit that an evaluation exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
     Steps { max: u64 },
@@ -50,7 +50,7 @@ struct TimeLimit<'a> {
     is_over: &'a dyn Fn() -> bool,
 }
 
-/// The budget of one evaluation, and what is left of it.
+/// The budget of one evaluation, with the steps and bytes left.
 pub struct Budget<'a> {
     steps_max: u64,
     bytes_max: u64,
@@ -71,7 +71,7 @@ impl fmt::Debug for Budget<'_> {
 }
 
 impl Default for Budget<'_> {
-    /// What an evaluation may cost at most: [`limits::EVALUATION_STEPS_MAX`], [`limits::EVALUATION_BYTES_MAX`].
+    /// The largest budget of an evaluation: [`limits::EVALUATION_STEPS_MAX`], [`limits::EVALUATION_BYTES_MAX`].
     fn default() -> Self {
         Self::new(limits::EVALUATION_STEPS_MAX, limits::EVALUATION_BYTES_MAX)
     }
@@ -89,13 +89,13 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Ends the evaluation when `is_over` says so, which is asked every thousand steps.
+    /// Ends the evaluation once `is_over` returns true; the budget calls it about every thousand steps.
     pub fn with_time_limit(mut self, max: Duration, is_over: &'a dyn Fn() -> bool) -> Self {
         self.time = Some(TimeLimit { max, is_over });
         self
     }
 
-    /// The limit that was exceeded first, also if the evaluation went on.
+    /// The limit that was exceeded first, even if the evaluation continued.
     pub fn exceeded(&self) -> Option<Exceeded> {
         self.exceeded.get()
     }

@@ -1,4 +1,4 @@
-//! What a function of the library costs, found from its arguments before it is called.
+//! The cost of the library's functions, computed from the arguments before each call.
 
 use cel::common::types::{CelInt, CelList, CelString, Kind};
 use cel::common::value::CowVal;
@@ -6,7 +6,7 @@ use cel::common::value::CowVal;
 use super::budget::{Budget, Exceeded};
 use super::cost::{VALUE_BYTES, Weight};
 
-/// The most that a value without text becomes as text: `%.100f` of the largest integer, and of the largest float.
+/// The longest text that a value without text can become: `%.100f` of the largest integer, and of the largest float.
 const VALUE_TEXT_BYTES: u64 = 128;
 const FLOAT_TEXT_BYTES: u64 = 512;
 
@@ -15,12 +15,12 @@ const FLOAT_TEXT_BYTES: u64 = 512;
 pub(super) enum Charge {
     /// Reads its arguments, and makes at most twice as much.
     Linear,
-    /// Makes text of values.
+    /// Turns values into text.
     Text,
     Replace,
     Split,
     Join,
-    /// Compares a text with another at each of its places.
+    /// Compares a text with another at each position.
     Find,
     Range,
     Sort,
@@ -80,14 +80,14 @@ fn text<'x>(arguments: Arguments<'x, '_, '_>, at: usize) -> &'x str {
     arguments.get(at).and_then(|value| value.downcast_ref::<CelString<'_>>()).map_or("", CelString::inner)
 }
 
-/// A number that limits how often; negative or missing is no limit.
+/// The argument that limits the number of times; negative or missing means no limit.
 fn times(arguments: Arguments<'_, '_, '_>, at: usize) -> u64 {
     let number =
         arguments.get(at).and_then(|value| value.downcast_ref::<CelInt>()).map(|value| *value.inner());
     number.and_then(|number| u64::try_from(number).ok()).unwrap_or(u64::MAX)
 }
 
-/// How often `part` is in `text`, an empty one between all characters.
+/// How often `part` occurs in `text`; an empty `part` occurs between all characters.
 fn occurrences(text: &str, part: &str, budget: &Budget<'_>) -> Result<u64, Exceeded> {
     budget.scan(8 * text.len() as u64)?;
     Ok(text.matches(part).count() as u64)
@@ -111,20 +111,20 @@ fn join(arguments: Arguments<'_, '_, '_>, whole: &Weight, budget: &Budget<'_>) -
     let list = arguments.first().and_then(|value| value.downcast_ref::<CelList<'_>>());
     let count = list.map_or(0, |list| list.inner().len() as u64);
     let between = count.saturating_mul(text(arguments, 1).len() as u64);
-    // The list is copied on its way into the library.
+    // The call copies the list into the library.
     budget.make(whole.bytes().saturating_add(whole.text).saturating_add(between))
 }
 
 fn find(arguments: Arguments<'_, '_, '_>, budget: &Budget<'_>) -> Result<(), Exceeded> {
     let (text, part) = (text(arguments, 0).len() as u64, text(arguments, 1).len() as u64);
-    // Both become lists of characters.
+    // The library turns both texts into lists of characters.
     budget.make(4 * (text + part))?;
     budget.step(text.saturating_mul(part.max(1)) / 32)
 }
 
 fn range(arguments: Arguments<'_, '_, '_>, budget: &Budget<'_>) -> Result<(), Exceeded> {
     let is_int = arguments.first().is_some_and(|value| value.get_type().kind() == Kind::Int);
-    // A negative or absurd length is refused by the library.
+    // The library refuses a negative or absurd length.
     let count = if is_int { times(arguments, 0).min(1_000_000) } else { 0 };
     budget.step(count / 4)?;
     budget.make(count * VALUE_BYTES)

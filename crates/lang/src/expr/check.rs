@@ -1,4 +1,4 @@
-//! What an expression mentions, and whether it may.
+//! Collects what an expression mentions, and refuses what it may not use.
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr as Ast, LiteralValue, operators};
 use cel::{Context, ExecutionError, IdedExpr, Value};
@@ -26,7 +26,7 @@ const TYPES: [&str; 12] = [
     "dyn",
 ];
 
-/// For "did you mean" only: what exists is asked of the environment.
+/// Names for "did you mean" only: the environment decides which functions exist.
 const FUNCTIONS: [&str; 42] = [
     "all",
     "bool",
@@ -72,7 +72,7 @@ const FUNCTIONS: [&str; 42] = [
     "upperAscii",
 ];
 
-/// How deep the tree is, found without recursion.
+/// The depth of the tree, computed without recursion.
 pub(super) fn depth(ast: &IdedExpr) -> usize {
     let mut deepest = 0;
     let mut todo = vec![(ast, 1)];
@@ -109,7 +109,7 @@ fn each_of_entry<'a>(entry: &'a EntryExpr, visit: &mut dyn FnMut(&'a IdedExpr)) 
     }
 }
 
-/// Collects what `ast` mentions, or says what it must not.
+/// Collects what `ast` mentions, or reports what it must not mention.
 pub(super) fn check(ast: &IdedExpr, source: &str, allowed: Vars) -> Result<Refs, BadExpr> {
     let mut checker = Checker { source, allowed, bound: Vec::new(), refs: Refs::default() };
     checker.visit(ast)?;
@@ -119,7 +119,7 @@ pub(super) fn check(ast: &IdedExpr, source: &str, allowed: Vars) -> Result<Refs,
 struct Checker<'a> {
     source: &'a str,
     allowed: Vars,
-    /// Variables of the macros around, innermost last.
+    /// Variables of the enclosing macros, innermost last.
     bound: Vec<&'a str>,
     refs: Refs,
 }
@@ -172,7 +172,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether the word is the variable of this name.
+    /// Whether the name refers to the variable of the scope, and not to one of a macro.
     fn sees(&self, name: &str) -> bool {
         self.allowed.contains(&name) && !self.bound.contains(&name)
     }
@@ -296,7 +296,7 @@ fn member<'e>(expr: &'e Ast, of: &str) -> Option<&'e str> {
     }
 }
 
-/// `nodes.my-node` is a subtraction to CEL: the id that was probably meant.
+/// The id that the author of `nodes.my-node` probably meant; CEL reads a subtraction.
 fn dashed_node(source: &str) -> Option<&str> {
     let rest = &source[source.find("nodes.")? + "nodes.".len()..];
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len());
@@ -304,7 +304,7 @@ fn dashed_node(source: &str) -> Option<&str> {
     id.contains('-').then_some(id)
 }
 
-/// Asks the environment by calling without arguments: an unknown name is told apart from a wrong call.
+/// Whether a function exists: calls it without arguments and tells an unknown name from a wrong call.
 fn exists(call: &CallExpr, namespace: bool) -> bool {
     if !call.func_name.starts_with(|c: char| c.is_alphabetic()) {
         return true;

@@ -1,4 +1,4 @@
-//! JSON to CEL, borrowing text, and back.
+//! Converts JSON to CEL, borrowing text, and back.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,8 @@ use super::cost::Weight;
 use super::evaluate::NoValue;
 use super::operand::Operand;
 
-/// Integers become `int` whenever they fit, so that they can be used with the literals of an expression.
+/// Converts JSON to CEL. Integers become `int` whenever they fit, so that they can be used with the literals of an
+/// expression.
 pub(super) fn from_json(value: &Value) -> Box<dyn Val + '_> {
     match value {
         Value::Null => Box::new(CelNull),
@@ -41,7 +42,7 @@ fn from_number(number: &Number) -> Box<dyn Val> {
     Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN)))
 }
 
-/// What CEL calls the type of a value.
+/// The CEL name of a value's type.
 pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null_type",
@@ -55,7 +56,8 @@ pub(super) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Keys come back sorted: CEL's maps have no order, and a stored output must not depend on a hash seed.
+/// Converts a result to JSON with sorted keys: CEL's maps have no order, and a stored output must not depend on a hash
+/// seed.
 pub(super) fn to_json(operand: Operand<'_, '_>, budget: &Budget<'_>) -> Result<Value, NoValue> {
     let value = match operand {
         Operand::Json(value) => {
@@ -64,7 +66,7 @@ pub(super) fn to_json(operand: Operand<'_, '_>, budget: &Budget<'_>) -> Result<V
         }
         Operand::Cel(value) => value,
     };
-    // A text that was made here has been paid for.
+    // The budget was charged for an owned text when it was made.
     if let CowVal::Owned(value) = value {
         return match String::try_from(value) {
             Ok(text) => Ok(Value::String(text)),
@@ -124,7 +126,7 @@ fn json(value: &dyn Val) -> Result<Value, String> {
     })
 }
 
-/// `None` if JSON has nothing like it.
+/// Converts a scalar. `None` if JSON has no such value.
 fn scalar(value: &Cel) -> Option<Result<Value, String>> {
     Some(Ok(match value {
         Cel::Int(value) => Value::from(*value),
@@ -133,7 +135,7 @@ fn scalar(value: &Cel) -> Option<Result<Value, String>> {
             let number = Number::from_f64(*value).map(Value::Number);
             return Some(number.ok_or_else(|| format!("the result is {value}, which JSON cannot carry")));
         }
-        // A type is told by its name.
+        // A type is represented by its name.
         Cel::String(text) => Value::String(text.as_str().to_owned()),
         Cel::Duration(duration) => match duration.to_std() {
             Ok(duration) => Value::String(HumanDuration(duration).to_string()),

@@ -1,4 +1,4 @@
-//! How large values are: what copying and reading them costs.
+//! The sizes of values, which determine the cost of copying and reading them.
 //!
 //! A value is weighed before it is copied. Weighing ends early when the budget could not pay for the copy anyway.
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::budget::{Budget, Exceeded};
 
-/// What a value takes in memory besides its text: the box, the place in a list.
+/// The memory of a value besides its text: the box, the slot in a list.
 pub(super) const VALUE_BYTES: u64 = 64;
 
-/// What an entry of a map takes besides its value and the text of its key.
+/// The memory of a map entry besides its value and the text of its key.
 pub(super) const ENTRY_BYTES: u64 = 64;
 
 /// Values that are copied or read in the time of one step.
@@ -33,14 +33,14 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// Of a value of the scope; more than `enough` bytes are not looked for.
+    /// The weight of a value of the scope; weighing stops at `enough` bytes.
     pub(super) fn of_json(value: &Value, enough: u64) -> Self {
         let mut weight = Self::default();
         weight.add_json(value, enough);
         weight
     }
 
-    /// Of a value of an evaluation; more than `enough` bytes are not looked for.
+    /// The weight of a value of an evaluation; weighing stops at `enough` bytes.
     pub(super) fn of(value: &dyn Val, enough: u64) -> Self {
         let mut weight = Self::default();
         weight.add(value, enough);

@@ -1,7 +1,7 @@
 //! `list.distinct()`: the first of each set of equal elements, in order.
 //!
-//! The library compares each element with every other. Here elements are compared within a bucket of those that can be
-//! equal, so that a list of 10,000 texts takes 10,000 comparisons.
+//! The library compares each element with every other. This function compares elements only within a bucket of those
+//! that can be equal, so that a list of 10,000 texts takes 10,000 comparisons.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -13,7 +13,7 @@ use cel::common::value::{CowVal, Val};
 use super::budget::{Budget, Exceeded};
 use super::cost::Weight;
 
-/// The list without repetitions, or what was given if that is no list.
+/// The list without repetitions, or the argument as `Err` if it is no list.
 pub(super) fn distinct<'b, 'v>(
     list: CowVal<'b, 'v>,
     budget: &Budget<'_>,
@@ -21,7 +21,7 @@ pub(super) fn distinct<'b, 'v>(
     let Some(items) = list.downcast_ref::<CelList<'_>>() else { return Ok(Err(list)) };
     let weight = Weight::of(list.as_ref(), budget.bytes_left());
     budget.walk(&weight)?;
-    // The buckets, and the copy of what is left.
+    // Charges for the buckets, and for the copy of the remaining elements.
     budget.make(2 * weight.bytes())?;
     let mut buckets: HashMap<u64, Vec<(usize, u64)>> = HashMap::new();
     let mut first = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn distinct<'b, 'v>(
     Ok(Ok(CowVal::owned(CelList::from(first))))
 }
 
-/// Equal elements are in one bucket. `1`, `1u` and `1.0` are equal.
+/// The bucket of an element. Equal elements share one: `1`, `1u` and `1.0` are equal.
 fn bucket(value: &dyn Val) -> u64 {
     let mut hasher = DefaultHasher::new();
     if let Some(text) = value.downcast_ref::<CelString<'_>>() {

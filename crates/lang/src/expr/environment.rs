@@ -1,4 +1,4 @@
-//! The functions there are, and the parser, guarded.
+//! The available functions, and the guarded parser.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
@@ -22,7 +22,7 @@ pub(super) static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     Arc::new(env)
 });
 
-/// Parses, and refuses what nests too deep to be walked on the stack.
+/// Parses an expression, and refuses one that nests too deep to be walked on the stack.
 pub(super) fn parse(source: &str) -> Result<IdedExpr, BadExpr> {
     refuse_deep_text(source)?;
     let parser = ENV.parser();
@@ -38,7 +38,7 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, BadExpr> {
     Ok(ast)
 }
 
-/// The CEL library is young: a panic in it must fail one expression, not a worker.
+/// Catches panics. The CEL library is young: a panic in it must fail one expression, not a worker.
 pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, ()> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| ())
 }
@@ -48,7 +48,8 @@ fn too_deep() -> BadExpr {
         .hint("split it over several `transform` nodes")
 }
 
-/// The parser recurses for brackets and for prefix and ternary operators before we can see its tree.
+/// Refuses text that nests too deep. The parser recurses for brackets and for prefix and ternary operators before its
+/// tree can be checked.
 fn refuse_deep_text(source: &str) -> Result<(), BadExpr> {
     let (mut open, mut prefixes, mut ternaries) = (0usize, 0usize, 0usize);
     for byte in source.bytes() {
@@ -70,7 +71,7 @@ fn refuse_deep_text(source: &str) -> Result<(), BadExpr> {
     Ok(())
 }
 
-/// What the parser says, without its list of every token that it would have taken.
+/// The parser's message without its list of every expected token.
 fn for_people(message: &str) -> String {
     let short = message.trim_start_matches("Syntax error:").split(" expecting {").next().unwrap_or_default();
     let plain = short.replace("'<EOF>'", "end of the expression");
@@ -88,7 +89,7 @@ fn syntax_error(errors: &ParseErrors, source: &str) -> BadExpr {
     }
 }
 
-/// What other languages write, and this one writes otherwise.
+/// A hint for syntax of other languages that this one writes differently.
 fn likely_cause(source: &str) -> Option<&'static str> {
     let code = without_strings(source);
     let trimmed = code.trim();
@@ -109,7 +110,7 @@ fn likely_cause(source: &str) -> Option<&'static str> {
     None
 }
 
-/// The text with what stands in quotes left out.
+/// The text without its quoted parts.
 fn without_strings(source: &str) -> String {
     let (mut quote, mut escaped) = (None, false);
     let outside = source.chars().filter(|c| match quote {

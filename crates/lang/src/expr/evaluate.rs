@@ -1,4 +1,4 @@
-//! One evaluation: what the expression mentions is looked up, the plan is walked under a budget, and the result becomes
+//! One evaluation: looks up what the expression mentions, walks the plan under a budget, and converts the result to
 //! JSON.
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use super::{Refs, Scope, convert};
 pub(super) enum Stop {
     /// An error of the expression. `||`, `&&`, `all`, `exists` and optional selection may swallow it.
     Failed(ExecutionError),
-    /// Never swallowed.
+    /// The budget was exceeded. No operator swallows this.
     Exceeded(Exceeded),
 }
 
@@ -35,12 +35,12 @@ impl From<Exceeded> for Stop {
     }
 }
 
-/// What an evaluation can see and spend.
+/// The variables, nodes and budget of an evaluation.
 pub(super) struct Evaluation<'a, 'v> {
     pub(super) budget: &'a Budget<'a>,
     pub(super) vars: Vec<&'v Value>,
     pub(super) nodes: Vec<&'v Value>,
-    /// Patterns of `matches` that are not literals, compiled once an evaluation.
+    /// Patterns of `matches` that are not literals, compiled once per evaluation.
     pub(super) patterns: RefCell<HashMap<String, Pattern>>,
     pub(super) conversions: Conversions<'v>,
 }
@@ -82,7 +82,7 @@ pub(super) fn evaluate(
         Err(Stop::Failed(error)) => Err(reason(&error).into()),
         Err(Stop::Exceeded(exceeded)) => Err(exceeded.into()),
     });
-    // Asked again, so that nothing between the place where it was exceeded and here can have hidden it.
+    // Checked again, because code in between may have hidden the error.
     if let Some(exceeded) = budget.exceeded() {
         return Err(exceeded.into());
     }

@@ -47,7 +47,7 @@ impl<'v> Evaluation<'_, 'v> {
         }
     }
 
-    /// An error in one element of `all` or `exists` counts only if no other element decides.
+    /// Runs the loop of a macro. An error in one element of `all` or `exists` counts only if no other element decides.
     fn accumulate<'b, 'r>(
         &self,
         body: &Loop<'b>,
@@ -86,7 +86,7 @@ impl<'v> Evaluation<'_, 'v> {
         Ok(self.keep(result)?)
     }
 
-    /// Calls `visit` with every element of a list or key of a map, until it says no.
+    /// Calls `visit` with every element of a list or key of a map, until `visit` returns false.
     fn each<'r>(
         &self,
         range: &'r Operand<'_, 'v>,

@@ -1,4 +1,4 @@
-//! Calls of functions: those that are better done here, and the library's, each charged before it is called.
+//! Calls of functions: those that this module implements itself, and the library's, each charged before the call.
 
 use cel::common::types::{CelInt, CelOptional, CelString, Kind};
 use cel::common::value::CowVal;
@@ -14,7 +14,7 @@ use super::operand::{Evaluated, Operand, Unwrapped, unwrap};
 use super::plan::{Call, argument_name};
 use super::walk::Locals;
 
-/// How a call is done.
+/// The implementation of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Size,
@@ -27,7 +27,7 @@ pub(super) enum Function {
     OrValue,
     Or,
     Distinct,
-    /// By the library.
+    /// The library's implementation.
     Library(Charge),
 }
 
@@ -52,7 +52,7 @@ impl Function {
 impl<'v> Evaluation<'_, 'v> {
     pub(super) fn call<'b>(&'b self, call: &'b Call, locals: Locals<'b, 'v>) -> Evaluated<'b, 'v> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
-        // The target is evaluated last, as the library does: of two errors the argument's is told.
+        // The target is evaluated last, as in the library: of two errors, the argument's is reported.
         let (target, rest) = call.arguments.split_at(usize::from(call.is_member));
         for argument in rest {
             arguments.push(self.eval(argument, locals)?);
@@ -161,7 +161,7 @@ impl<'v> Evaluation<'_, 'v> {
         if call.is_member { self.member(call, arguments) } else { global(call, arguments) }
     }
 
-    /// The library does not list its member functions, but it calls them.
+    /// Calls a member function. The library does not list its member functions, but evaluates calls of them.
     fn member<'b>(&'b self, call: &'b Call, arguments: Vec<CowVal<'b, 'v>>) -> Evaluated<'b, 'v> {
         let mut context: Context<'_, 'v> = Context::with_env(ENV.clone());
         for (at, argument) in arguments.into_iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Values while they are evaluated.
+//! Values during an evaluation.
 //!
-//! A value of the scope stays JSON for as long as it is only looked into: `input.orders[3].total` converts one
-//! number and not the whole input.
+//! A value of the scope stays JSON for as long as the expression only looks into it: `input.orders[3].total` converts
+//! one number and not the whole input.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use super::budget::{Budget, Exceeded};
 use super::convert;
 use super::evaluate::{Evaluation, Stop};
 
-/// A value, lent for `'b`; what it is made of lives for `'v`.
+/// A value, borrowed for `'b`; the data that it borrows lives for `'v`.
 pub(super) enum Operand<'b, 'v> {
     Json(&'v Value),
     Cel(CowVal<'b, 'v>),
@@ -39,7 +39,7 @@ impl<'b, 'v> Operand<'b, 'v> {
         }
     }
 
-    /// Its boolean, if it is one.
+    /// The boolean, if the value is one.
     pub(super) fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Json(value) => value.as_bool(),
@@ -47,7 +47,7 @@ impl<'b, 'v> Operand<'b, 'v> {
         }
     }
 
-    /// The name of its type, as error messages have it.
+    /// The name of the value's type, as error messages show it.
     pub(super) fn type_name(&self) -> String {
         match self {
             Self::Json(value) => convert::type_name(value).to_owned(),
@@ -55,7 +55,7 @@ impl<'b, 'v> Operand<'b, 'v> {
         }
     }
 
-    /// Its boolean; anything else is an error.
+    /// The boolean; any other value is an error.
     pub(super) fn truth(&self) -> Result<bool, ExecutionError> {
         let wrong = || ExecutionError::UnexpectedType { got: self.type_name(), want: "bool".to_owned() };
         self.as_bool().ok_or_else(wrong)
@@ -63,19 +63,19 @@ impl<'b, 'v> Operand<'b, 'v> {
 }
 
 impl<'v> Evaluation<'_, 'v> {
-    /// As a value of the CEL library.
+    /// Converts the operand to a value of the CEL library.
     pub(super) fn cel<'b>(&'b self, operand: Operand<'b, 'v>) -> Result<CowVal<'b, 'v>, Exceeded> {
         match operand {
             Operand::Cel(value) => Ok(value),
             Operand::Json(value @ (Value::Array(_) | Value::Object(_))) => {
                 self.conversions.convert(value, self.budget)
             }
-            // A box for a moment: its step has paid for it.
+            // The charge for the step covers this short-lived box.
             Operand::Json(value) => Ok(CowVal::Owned(convert::from_json(value))),
         }
     }
 
-    /// As a value of its own, copied if it was lent.
+    /// Converts the operand to an owned value, copied if it was borrowed.
     pub(super) fn own<'b>(&'b self, operand: Operand<'b, 'v>) -> Result<Box<dyn Val + 'v>, Exceeded> {
         match self.cel(operand)? {
             CowVal::Owned(value) => Ok(value),
@@ -86,7 +86,7 @@ impl<'v> Evaluation<'_, 'v> {
         }
     }
 
-    /// The same operand without what it was lent by. JSON of the scope outlives every operand.
+    /// Detaches an operand from the value it borrows. JSON of the scope outlives every operand.
     pub(super) fn keep<'b, 'x>(&'b self, operand: Operand<'b, 'v>) -> Result<Operand<'x, 'v>, Exceeded> {
         match operand {
             Operand::Json(value) => Ok(Operand::Json(value)),
@@ -98,11 +98,11 @@ impl<'v> Evaluation<'_, 'v> {
 /// How many lists and maps an evaluation keeps converted.
 const CONVERSIONS_KEPT: usize = 16;
 
-/// Lists and maps of the scope that were converted more than once, such as one that a loop reads in every turn.
+/// Lists and maps of the scope that were converted more than once, such as a list that a loop reads in every iteration.
 #[derive(Default)]
 pub(super) struct Conversions<'v> {
     kept: [OnceCell<Box<dyn Val + 'v>>; CONVERSIONS_KEPT],
-    /// By address: where it is kept, or that it was seen.
+    /// By address: the index in `kept`, or `None` for a value that was seen and is not kept.
     seen: RefCell<HashMap<usize, Option<usize>>>,
     used: Cell<usize>,
 }
@@ -129,7 +129,7 @@ impl<'v> Conversions<'v> {
     }
 }
 
-/// What is inside an optional.
+/// The content of an optional.
 pub(super) enum Unwrapped<'b, 'v> {
     NotOptional(Operand<'b, 'v>),
     Some(Operand<'b, 'v>),

@@ -1,7 +1,7 @@
 //! `+ - * / %`, comparisons, and `in`.
 //!
-//! CEL refuses `2 * 1.5`, and its checker would have said so beforehand. Ours are JSON's numbers, where a price is
-//! `10` today and `10.5` tomorrow: an expression that works for one must work for the other. So `+ - * /` between an
+//! CEL refuses `2 * 1.5`, and its checker would report that beforehand. Switchyard's numbers are JSON's, where a price
+//! is `10` today and `10.5` tomorrow: an expression that works for one must work for the other. So `+ - * /` between an
 //! integer and a float widen the integer, and otherwise do what CEL does.
 
 use std::cmp::Ordering;
@@ -57,7 +57,8 @@ impl<'v> Evaluation<'_, 'v> {
         }
     }
 
-    /// The result is as large as both together, and so is the library's error, which shows both.
+    /// Charges for both operands: the result is as large as both together, and so is the library's error, which shows
+    /// both.
     fn charge_arithmetic(&self, left: &dyn Val, right: &dyn Val) -> Result<(), Exceeded> {
         if is_number(left) && is_number(right) {
             return Ok(());
@@ -79,7 +80,8 @@ impl<'v> Evaluation<'_, 'v> {
         self.budget.walk(&Weight::of(value, self.budget.bytes_left()))
     }
 
-    /// Unequal kinds are told apart at once, and texts only as far as the shorter one.
+    /// Charges for a comparison. Different kinds differ at once, and texts are compared up to the length of the shorter
+    /// one.
     pub(super) fn charge_comparison(&self, left: &dyn Val, right: &dyn Val) -> Result<(), Exceeded> {
         match (left.get_type().kind(), right.get_type().kind()) {
             (Kind::String, Kind::String) => {
@@ -158,7 +160,7 @@ fn unfit(operator: Binary, left: &dyn Val, right: &dyn Val) -> ExecutionError {
     ExecutionError::no_such_overload(operator.symbol(), types)
 }
 
-/// An error about the types of operands says which operator they were for.
+/// Replaces an error about the types of operands by one that names the operator.
 pub(super) fn in_context(error: ExecutionError, context: impl FnOnce() -> ExecutionError) -> ExecutionError {
     match error {
         ExecutionError::NoSuchOverload(_)

@@ -23,8 +23,8 @@ enum Segment {
 }
 
 impl Path {
-    /// `None` if the text is anything but a path from an allowed variable; CEL says what is wrong with it, if
-    /// something is.
+    /// Parses a plain path. `None` if the text is anything but a path from an allowed variable; CEL then reports any
+    /// mistake.
     pub(super) fn parse(source: &str, allowed: Vars) -> Option<(Self, Refs)> {
         let (root, rest) = identifier(source)?;
         let root = *allowed.iter().find(|name| **name == root)?;
@@ -39,7 +39,7 @@ impl Path {
             Root::Node(id)
         } else {
             if root == "secrets" {
-                // CEL says what is wrong with any other.
+                // CEL reports the mistake in any other use.
                 let Some(Segment::Key(name)) = segments.first() else { return None };
                 refs.secrets.push(name.clone());
             }
@@ -107,7 +107,7 @@ fn segments(mut rest: &str) -> Option<Vec<Segment>> {
     Some(segments)
 }
 
-/// A string without escapes or a small number; the rest after the `]`.
+/// Parses a string without escapes or a small number; returns it with the rest after the `]`.
 fn bracket(text: &str) -> Option<(Segment, &str)> {
     let quote = text.chars().next()?;
     if quote == '"' || quote == '\'' {

@@ -1,7 +1,7 @@
 //! `matches`: regular expressions, in linear time, charged for their size.
 //!
 //! The regex library takes time in proportion to the text times the pattern in the worst case, and a short pattern such
-//! as `(\\w{100}){100}` can stand for a large one. So a pattern is measured before it is compiled.
+//! as `(\\w{100}){100}` can stand for a large one. So this module measures a pattern before it compiles it.
 
 use cel::ExecutionError;
 use regex::Regex;
@@ -11,21 +11,21 @@ use super::budget::{Budget, Exceeded};
 use super::evaluate::{Evaluation, Stop};
 use super::plan::Call;
 
-/// What a compiled pattern may take in memory; more is an error.
+/// The largest compiled pattern, in bytes of memory; a larger one is an error.
 const COMPILED_BYTES_MAX: usize = 10 * 1024 * 1024;
 
-/// Steps to compile one state, and bytes of it.
+/// The steps to compile one state of a pattern, and the bytes that it takes.
 const STEPS_PER_STATE: u64 = 4;
 const BYTES_PER_STATE: u64 = 64;
 
-/// Places of the pattern that are compared with a character in the time of one step.
+/// Positions of the pattern that are compared with a character in the time of one step.
 const PLACES_PER_STEP: u64 = 8;
 
 /// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Pattern {
     regex: Regex,
-    /// Characters that it can be waiting for at once.
+    /// Positions of the pattern that can be active at once.
     places: u64,
 }
 
@@ -40,7 +40,7 @@ impl Pattern {
                 budget.make(bytes.min(COMPILED_BYTES_MAX as u64))?;
                 size.places
             }
-            // The regex library says what is wrong with it.
+            // The regex library reports the mistake below.
             Err(_) => 1,
         };
         match regex::RegexBuilder::new(source).size_limit(COMPILED_BYTES_MAX).build() {
@@ -80,12 +80,12 @@ impl Evaluation<'_, '_> {
     }
 }
 
-/// Characters that a pattern can be waiting for at once; its length, if only another dialect can read it.
+/// Positions of a pattern that can be active at once; its length, if only another dialect can read it.
 pub(crate) fn places(source: &str) -> u64 {
     regex_syntax::parse(source).map_or(source.len() as u64, |hir| Size::of(&hir).places)
 }
 
-/// How large a pattern is with its repetitions written out.
+/// The size of a pattern with its repetitions written out.
 #[derive(Clone, Copy)]
 struct Size {
     /// Characters and classes.

@@ -1,7 +1,7 @@
 //! The tree that is evaluated: the CEL library's syntax tree with every name resolved.
 //!
-//! The library parses and has the types and functions; it does not evaluate, because its interpreter cannot be given a
-//! budget. Here operators, variables and functions are looked up once, when an expression is compiled.
+//! The library provides the parser, the types and the functions; it does not evaluate, because its interpreter takes no
+//! budget. The planner looks up operators, variables and functions once, when an expression is compiled.
 
 use std::sync::OnceLock;
 
@@ -21,11 +21,11 @@ pub(super) enum Plan {
     Literal(LiteralValue),
     /// The name of a type, which stands for itself.
     Type(CelType),
-    /// A name that was allowed and means nothing; the library has types that it does not name.
+    /// An allowed name without a meaning: the library has types that it does not name.
     Undeclared(String),
-    /// A variable of the scope, by its place in [`Refs::vars`].
+    /// A variable of the scope, by its index in [`Refs::vars`].
     Var(usize),
-    /// `nodes.<id>`, by its place in [`Refs::nodes`].
+    /// `nodes.<id>`, by its index in [`Refs::nodes`].
     Node(usize),
     /// A variable of a macro: how many variables further out than the innermost.
     Local(usize),
@@ -35,9 +35,9 @@ pub(super) enum Plan {
         field: String,
         test: bool,
     },
-    /// With whether the item is written `?item`.
+    /// A list; the flag tells whether the item is written `?item`.
     List(Vec<(Plan, bool)>),
-    /// With whether the entry is written `?key: value`.
+    /// A map; the flag tells whether the entry is written `?key: value`.
     Map(Vec<(Plan, Plan, bool)>),
     If(Box<[Plan; 3]>),
     Logic {
@@ -114,10 +114,10 @@ impl Binary {
 /// A call of a function.
 #[derive(Debug)]
 pub(super) struct Call {
-    /// With its namespace, if it has one: `math.ceil`.
+    /// The function's name, with its namespace if it has one: `math.ceil`.
     pub(super) name: String,
     pub(super) function: Function,
-    /// The target of a member function is the first.
+    /// The arguments; the target of a member function is the first.
     pub(super) arguments: Vec<Plan>,
     pub(super) is_member: bool,
     /// The same call with variables for arguments, for the library.
@@ -143,7 +143,7 @@ pub(super) struct Fold {
 pub(super) enum FoldBody {
     /// `map` and `filter`: collects into a list in place. The one local is the element.
     Append { guard: Option<Plan>, items: Vec<(Plan, bool)> },
-    /// Everything else. The locals are the accumulator and, in `step`, the element.
+    /// All other macros. The locals are the accumulator and, in `step`, the element.
     Accumulate {
         start: Plan,
         condition: Plan,
@@ -160,7 +160,7 @@ pub(super) fn plan(ast: &IdedExpr, refs: &Refs) -> Result<Plan, BadExpr> {
 
 struct Planner<'a> {
     refs: &'a Refs,
-    /// Variables of the macros around, innermost last.
+    /// Variables of the enclosing macros, innermost last.
     bound: Vec<&'a str>,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Planner<'a> {
         items.map(|(at, item)| Ok((self.plan(item)?, list.optional_indices.contains(&at)))).collect()
     }
 
-    /// `nodes.x` in all its forms. A node that an expression mentions is there when it is evaluated.
+    /// Plans `nodes.x` in all its forms. A node that an expression mentions exists when the expression is evaluated.
     fn node(&self, expr: &IdedExpr) -> Option<Plan> {
         if self.bound.contains(&"nodes") {
             return None;
@@ -318,7 +318,7 @@ fn unexpected() -> BadExpr {
     BadExpr::new("bad expression")
 }
 
-/// `math` in `math.ceil(1.5)`: the target is no value but part of the function's name.
+/// The namespace `math` in `math.ceil(1.5)`, where the target is no value but part of the function's name.
 fn namespace<'a>(target: &'a IdedExpr, function: &str) -> Option<&'a str> {
     let Ast::Ident(name) = &target.expr else { return None };
     if !check::NAMESPACES.contains(&name.as_str()) {

@@ -1,32 +1,32 @@
-//! What an expression can see.
+//! The values that an expression can use.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-/// The fields of what an expression can see, which the compiler checks.
+/// The fields of `run`, nodes and errors, which the compiler checks.
 pub(crate) mod fields {
     pub(crate) const RUN: [&str; 4] = ["id", "name", "attempt", "scheduled_at"];
     pub(crate) const NODE: [&str; 3] = ["status", "output", "error"];
     pub(crate) const ERROR: [&str; 2] = ["code", "message"];
 }
 
-/// The values of an expression's variables. Make it once and change what differs (`item`, `iteration`).
+/// The values of an expression's variables. Make it once and set the variables that differ (`item`, `iteration`).
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     vars: HashMap<&'static str, Arc<Value>>,
     nodes: HashMap<String, Arc<Value>>,
 }
 
-/// What an expression sees of a node that has ended.
+/// The part of an ended node that an expression can read.
 #[derive(Clone, Debug, Default)]
 pub struct NodeView {
     /// `succeeded`, `failed`, `skipped`, …
     pub status: String,
-    /// Null unless it succeeded.
+    /// The output; null unless the node succeeded.
     pub output: Value,
-    /// `{code, message}` if it failed.
+    /// `{code, message}` if the node failed.
     pub error: Value,
 }
 

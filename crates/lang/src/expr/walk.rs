@@ -1,4 +1,4 @@
-//! Walks a plan. Each part of it is a step.
+//! Walks a plan. Each part of the plan costs a step.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::evaluate::{Evaluation, Stop};
 use super::operand::{Evaluated, Operand, Unwrapped, unwrap};
 use super::plan::Plan;
 
-/// The variables of the macros around, innermost first.
+/// The variables of the enclosing macros, innermost first.
 pub(super) type Locals<'b, 'v> = Option<&'b Local<'b, 'v>>;
 
 pub(super) struct Local<'b, 'v> {
@@ -158,7 +158,7 @@ impl<'v> Evaluation<'_, 'v> {
     }
 }
 
-/// An item that is written `?item` is left out if it is an empty optional.
+/// The item of a list, or `None` for an item written `?item` that is an empty optional.
 fn present<'b, 'v>(value: Operand<'b, 'v>, optional: bool) -> Option<Operand<'b, 'v>> {
     if !optional {
         return Some(value);
@@ -169,7 +169,7 @@ fn present<'b, 'v>(value: Operand<'b, 'v>, optional: bool) -> Option<Operand<'b,
     }
 }
 
-/// `0` and `0u` are the same key.
+/// Whether a map has a key. `0` and `0u` are the same key.
 fn has_key<T>(map: &HashMap<CelMapKey<'_>, T>, key: &CelMapKey<'_>) -> bool {
     let twin = match key {
         CelMapKey::Int(value) => u64::try_from(*value.inner()).ok().map(CelMapKey::from),

@@ -1,7 +1,7 @@
 //! The rules of definitions that were accepted up to version 0.2: a small part of JSON Schema.
 //!
-//! Enforced: `type`, `required`, `properties`, `items`, `enum`, and `default` of properties. Other keywords were kept in
-//! the definition and not enforced, so a stored schema may have anything in them. These rules never change.
+//! Enforced: `type`, `required`, `properties`, `items`, `enum`, and `default` of properties. Other keywords were stored
+//! but not enforced, so a stored schema may have anything in them. These rules never change.
 //!
 //! Checking has the budget of an evaluation: a list of empty maps and a large default make a large input, and every
 //! element is compared with every value of an `enum`.
@@ -49,7 +49,7 @@ impl Schema {
         {
             input = default.clone();
         }
-        // `run` without an input means an empty one, if an object is asked for.
+        // Without an input, the input is an empty object if the schema asks for an object.
         if input.is_null()
             && self.types.iter().any(|name| name == "object")
             && !self.types.iter().any(|name| name == "null")
@@ -127,7 +127,7 @@ impl Schema {
     }
 }
 
-/// One check of an input, while it lasts.
+/// The state of one check of an input.
 struct Check<'b> {
     problems: Problems,
     budget: &'b Budget<'b>,
@@ -210,7 +210,7 @@ mod tests {
         .unwrap()
     }
 
-    /// As an archive has it: without a mark.
+    /// A definition as an archive holds it: without an input draft.
     fn stored(definition: &serde_json::Value) -> Result<Program, switchyard_base::Diagnostics> {
         Program::from_canonical(&definition.to_string())
     }

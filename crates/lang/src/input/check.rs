@@ -1,4 +1,4 @@
-//! What a schema may contain: references within itself, patterns of a bounded size, one draft.
+//! Checks what a schema may contain: references within itself, patterns of a bounded size, one draft.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::problem::{At, Problems, Step};
 
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// What one compiled pattern may take in memory.
+/// The largest compiled pattern, in bytes of memory.
 pub(super) const PATTERN_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 /// Walks the whole schema; problems go to `problems`.
@@ -26,9 +26,9 @@ pub(super) fn check(schema: &Value, at: &At<'_>, problems: &mut Problems) -> Doc
 struct Check<'a> {
     document: Document,
     problems: &'a mut Problems,
-    /// Of every subschema.
+    /// The JSON Pointers of every subschema.
     pointers: HashSet<String>,
-    /// With the place of each.
+    /// The references, with the place of each.
     references: Vec<(String, Vec<Step>)>,
 }
 
@@ -62,7 +62,7 @@ impl Check<'_> {
                     self.schema(schema, &format!("{pointer}/{escaped}"), &at.key(name));
                 }
             }
-            // The meta-schema says what is wrong with it.
+            // The meta-schema reports any other value.
             _ => {}
         }
     }
@@ -101,7 +101,7 @@ impl Check<'_> {
         }
     }
 
-    /// Once every anchor is known.
+    /// Checks the references once every anchor is known.
     fn references(&mut self) {
         for (reference, steps) in &self.references {
             let found = self.document.pointer(reference);
@@ -129,7 +129,8 @@ impl Check<'_> {
             Err(regex::Error::CompiledTooBig(_)) => {
                 self.problems.add(at, format!("the pattern `{}` is too large", shorten(source)), None);
             }
-            // The validator knows some forms that this engine does not; only what it refuses is a mistake.
+            // The validator knows some forms that this engine does not; only a pattern that the validator refuses is a
+            // mistake.
             Err(_) if full::build(&json!({"pattern": source})).is_ok() => {}
             Err(_) => {
                 let message = format!("the pattern `{}` cannot be used", shorten(source));
@@ -141,7 +142,7 @@ impl Check<'_> {
     }
 }
 
-/// As much of a text as a message shows.
+/// The part of a text that a message shows.
 pub(super) fn shorten(text: &str) -> String {
     const SHOWN: usize = 80;
     let shown: String = text.chars().take(SHOWN).collect();

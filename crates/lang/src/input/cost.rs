@@ -1,8 +1,8 @@
-//! What it costs to check an input, charged before it is checked.
+//! The cost of checking an input, charged before the check.
 //!
 //! The validator has no budget of its own, and a short schema can ask for very much: `anyOf` inside `anyOf` by
-//! references, a large `enum` for each of many items, a large pattern on a long text. So the same way is walked here
-//! first, keyword by keyword, without deciding anything.
+//! references, a large `enum` for each of many items, a large pattern on a long text. So this walk visits schema and
+//! input first, keyword by keyword, without deciding anything.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::expr::{Budget, Exceeded};
 /// How deep schemas may apply inside each other to one input. The validator recurses on the worker's stack.
 pub(super) const DEPTH_MAX: usize = 512;
 
-/// Places of a pattern that are compared with a character in the time of one step.
+/// Positions of a pattern that are compared with a character in the time of one step.
 const PLACES_PER_STEP: u64 = 8;
 
 /// Why an input cannot be checked.
@@ -45,7 +45,7 @@ type Charged = Result<(), Unchecked>;
 pub(super) struct Cost<'a> {
     pub(super) document: &'a Document,
     pub(super) budget: &'a Budget<'a>,
-    /// How often an alternative that does not fit is tried: once to know that, twice to say why.
+    /// How often the validator tries an alternative that does not fit: once to find that out, twice to report why.
     pub(super) tries: usize,
 }
 
@@ -60,7 +60,7 @@ impl Cost<'_> {
             return Err(Unchecked::TooDeep);
         }
         let Value::Object(schema) = schema else { return Ok(()) };
-        // `unevaluated…` asks the schemas beside it once more.
+        // `unevaluated…` evaluates the sibling schemas once more.
         let asked =
             ["unevaluatedProperties", "unevaluatedItems"].iter().any(|name| schema.contains_key(*name));
         for (keyword, operand) in schema {
@@ -91,7 +91,7 @@ impl Cost<'_> {
         Ok(())
     }
 
-    /// Keywords that apply schemas to the value itself.
+    /// Charges for keywords that apply schemas to the value itself.
     fn in_place(&self, keyword: &str, operand: &Value, value: &Value, depth: usize) -> Charged {
         match (keyword, operand) {
             ("$ref" | "$dynamicRef", Value::String(reference)) => {
@@ -174,7 +174,7 @@ impl Cost<'_> {
         }
     }
 
-    /// Whether `properties` or `patternProperties` beside it are about the name.
+    /// Whether the sibling `properties` or `patternProperties` cover the name.
     fn is_declared(&self, name: &str, siblings: &Map<String, Value>) -> Result<bool, Unchecked> {
         self.budget.step(1)?;
         if siblings.get("properties").is_some_and(|properties| properties.get(name).is_some()) {

@@ -1,8 +1,8 @@
 //! Defaults of properties that an input leaves out.
 //!
-//! A default is taken from a property's own schema, or from the one that its `$ref` leads to. It is looked for through
-//! `properties`, `items`, `prefixItems`, `allOf` and `$ref`: where every input goes. An alternative (`anyOf`, `oneOf`,
-//! `if`) fills in nothing, because which one is meant is known only afterwards.
+//! A default is taken from a property's own schema, or from the one that its `$ref` leads to. The search follows
+//! `properties`, `items`, `prefixItems`, `allOf` and `$ref`, which apply to every input. An alternative (`anyOf`,
+//! `oneOf`, `if`) fills in nothing, because the matching alternative is known only afterwards.
 
 use serde_json::{Map, Value};
 

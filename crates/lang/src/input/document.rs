@@ -1,11 +1,11 @@
-//! A schema document: where its subschemas are, and what its references lead to.
+//! A schema document: the places of its subschemas, and the targets of its references.
 
 use std::collections::HashMap;
 
 use regex::Regex;
 use serde_json::Value;
 
-/// What a keyword has as its value.
+/// The form in which a keyword holds schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
     Schema,
@@ -36,17 +36,17 @@ pub(super) fn holds(keyword: &str) -> Option<Holds> {
 /// A regular expression of the schema, measured.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    /// `None` for one that only the dialect of JSON Schema can read.
+    /// `None` for a pattern that only the dialect of JSON Schema can read.
     pub(super) regex: Option<Regex>,
-    /// Characters that it can be waiting for at once.
+    /// Positions of the pattern that can be active at once.
     pub(super) places: u64,
 }
 
-/// A schema as its author wrote it, with what is needed to walk along it.
+/// A schema as its author wrote it, with the anchors and patterns that a walk along it needs.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) root: Value,
-    /// JSON Pointers of what `$anchor` and `$dynamicAnchor` name.
+    /// JSON Pointers of the schemas that `$anchor` and `$dynamicAnchor` name.
     pub(super) anchors: HashMap<String, String>,
     pub(super) patterns: HashMap<String, Pattern>,
 }

@@ -1,7 +1,7 @@
 //! The whole of draft 2020-12, checked by the `jsonschema` crate under the budget of an evaluation.
 //!
-//! Nothing is loaded: a reference leads within the schema. Patterns are matched in linear time. `format` and the
-//! `content…` keywords are annotations, as the draft has them by default.
+//! The validator loads nothing: references stay within the schema. Patterns are matched in linear time. `format` and
+//! the `content…` keywords are annotations, which is the draft's default.
 
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
@@ -16,7 +16,8 @@ use crate::expr::{self, Budget};
 use crate::limits;
 use crate::problem::{At, Problems};
 
-/// What may be spent on finding every place where an input does not fit; above it only the first is found.
+/// The steps that may be spent on finding every place where an input does not fit; above them only the first is
+/// reported.
 const REPORT_STEPS_MAX: u64 = 1_000_000;
 
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Schema {
         Ok(input)
     }
 
-    /// `run` without an input means the default, or an empty one if an object is asked for.
+    /// The input to check: without an input, the schema's default, or an empty object if the schema asks for an object.
     fn begin(&self, input: Value) -> Value {
         let types = match self.document.root.get("type") {
             Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect(),

@@ -1,4 +1,4 @@
-//! What does not fit, in the words of the other diagnostics: where, what was expected, what was found.
+//! Reports mismatches in the form of the other diagnostics: where, what was expected, what was found.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::{Location, LocationSegment};
@@ -16,7 +16,7 @@ const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boo
 /// Values of an `enum` that a hint lists.
 const VALUES_SHOWN: usize = 20;
 
-/// A value that is no schema, or that the validator cannot use.
+/// Reports a value that is no schema, or that the validator cannot use.
 pub(super) fn of_schema(error: &ValidationError<'_>, schema: &Value, at: &At<'_>, problems: &mut Problems) {
     let steps = steps(at, error.instance_path(), schema);
     let keyword = match steps.last() {
@@ -36,7 +36,7 @@ pub(super) fn of_schema(error: &ValidationError<'_>, schema: &Value, at: &At<'_>
     problems.with_steps(&steps, |at, problems| problems.add(at, message, hint));
 }
 
-/// A place where an input does not fit.
+/// Reports a place where an input does not fit.
 pub(super) fn of_input(
     error: &ValidationError<'_>,
     input: &Value,
@@ -117,7 +117,7 @@ fn missing(property: &Value, found: &Value, is_full: bool) -> (String, Option<St
     (format!("missing `{name}`"), hint)
 }
 
-/// The first thing that is wrong with each alternative.
+/// The first error of each alternative.
 fn alternatives(context: &[Vec<ValidationError<'static>>]) -> Option<String> {
     let firsts = context.iter().take(5).filter_map(|errors| errors.first()).map(|error| {
         let (message, _) = message(error, Some(true));
@@ -171,7 +171,7 @@ fn properties_beside<'d>(error: &ValidationError<'_>, document: &'d Document) ->
     properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str)).collect()
 }
 
-/// A location as a path below `at`. A name that consists of digits is told from an index by the value.
+/// A location as a path below `at`. The value tells a name that consists of digits from an index.
 fn steps(at: &At<'_>, location: &Location, root: &Value) -> Vec<Step> {
     let mut steps = at.steps();
     let mut value = root;

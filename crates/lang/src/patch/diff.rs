@@ -1,4 +1,4 @@
-//! What changed between two definitions, in lines for people.
+//! The changes between two definitions, in lines for people.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::spec::{Definition, NodeSpec};
 
-/// Lines such as `+ node x`, `- edge a → b`, `~ node y: timeout, retry`.
+/// The changes as lines such as `+ node x`, `- edge a → b`, `~ node y: timeout, retry`.
 pub fn diff(before: &Definition, after: &Definition) -> Vec<String> {
     let mut lines = Vec::new();
     let gone = before.nodes.keys().filter(|id| !after.nodes.contains_key(*id));
@@ -50,7 +50,7 @@ fn edge_lines(sign: &str, definition: &Definition, other: &HashSet<(&str, &str)>
     lines
 }
 
-/// `needs` is told as edges.
+/// The changed fields of a node without `needs`, which `edge_lines` reports.
 fn changed_fields(before: &NodeSpec, after: &NodeSpec) -> Vec<String> {
     let (before, after) = (object(before), object(after));
     let keys = before.keys().chain(after.keys().filter(|key| !before.contains_key(*key)));

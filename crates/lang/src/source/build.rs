@@ -1,4 +1,5 @@
-//! Parser events to a tree, with a stack of our own: the text decides the depth, so nothing here recurses.
+//! Builds a tree from parser events with an explicit stack: the text decides the depth, so the builder does not
+//! recurse.
 
 use std::collections::HashMap;
 
@@ -41,12 +42,12 @@ fn unquoted_expression(text: &str, line: usize) -> Option<String> {
         .then(|| "put an expression inside `{ }` or `[ ]` in quotes: `\"${{ … }}\"`".to_owned())
 }
 
-/// A map or list whose end has not come yet.
+/// A map or list whose end event has not arrived yet.
 struct Open {
     span: Span,
     anchor: usize,
     inside: Inside,
-    /// Values in it so far, itself included: what an alias to it would add.
+    /// The number of values so far, itself included, which an alias to it would add.
     weight: usize,
 }
 
@@ -55,7 +56,7 @@ enum Inside {
     Map { entries: Vec<(Key, Tree)>, seen: HashMap<String, Span>, pending: Option<Key> },
 }
 
-/// An anchored value, with what expanding it costs.
+/// An anchored value, with the cost of expanding it.
 struct Anchored {
     tree: Tree,
     weight: usize,
@@ -88,7 +89,7 @@ pub(super) fn build(text: &str) -> Result<Tree, SourceError> {
 }
 
 fn scan_error(error: &ScanError) -> SourceError {
-    // The scanner has a limit of its own, and may reach it looking ahead, before our stack is full.
+    // The scanner has its own limit, and may reach it while looking ahead, before this stack is full.
     let message = match error.info() {
         "recursion limit exceeded" => too_deep(),
         info => format!("invalid YAML: {info}"),
@@ -142,7 +143,7 @@ impl Builder {
             Inside::List(list) => Data::List(list),
             Inside::Map { entries, .. } => Data::Map(entries),
         };
-        // Counted already, value by value, as it was filled.
+        // The values inside were counted already, one by one.
         self.place(Tree { span: open.span, data }, open.anchor, open.weight)
     }
 
@@ -159,7 +160,7 @@ impl Builder {
             return Err(SourceError::new(span, "an alias inside the value it stands for"));
         };
         let (weight, depth) = (anchored.weight, anchored.depth);
-        // Checked before the copy is made: the copy is what a billion laughs wants.
+        // Checked before the copy is made: a billion-laughs attack aims at the copy.
         if self.total + weight > limits::VALUES_MAX {
             return Err(too_many(span));
         }
@@ -172,7 +173,7 @@ impl Builder {
         if self.total > limits::VALUES_MAX { Err(too_many(span)) } else { Ok(()) }
     }
 
-    /// Whether the innermost open value is a map whose next key comes.
+    /// Whether the innermost open value is a map that expects a key.
     fn expects_key(&self) -> bool {
         matches!(self.open.last(), Some(Open { inside: Inside::Map { pending: None, .. }, .. }))
     }
@@ -232,7 +233,7 @@ fn too_many(span: Span) -> SourceError {
     SourceError::new(span, message).hint("move large data into the run's input")
 }
 
-/// At most [`limits::NESTING_MAX`] levels: the stack was checked when the tree was built.
+/// The depth of a tree. The recursion is bounded by [`limits::NESTING_MAX`], which was checked when the tree was built.
 fn depth_of(tree: &Tree) -> usize {
     match &tree.data {
         Data::List(list) => 1 + list.iter().map(depth_of).max().unwrap_or(0),

@@ -1,10 +1,10 @@
-//! What a plain scalar means: the core schema of YAML 1.2, of which JSON's words are a part.
+//! The meaning of plain scalars: the core schema of YAML 1.2, which includes JSON's literals.
 
 use serde_json::Number;
 
 use super::Data;
 
-/// The data of an unquoted scalar, or why it has none.
+/// The data of an unquoted scalar, or the reason why it has none.
 pub(super) fn plain(text: &str) -> Result<Data, String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Data::Null),
@@ -27,7 +27,7 @@ fn is_special_float(text: &str) -> bool {
     matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN")
 }
 
-/// `None` if the text does not look like a number at all.
+/// Parses a number. `None` if the text does not look like a number at all.
 fn number(text: &str) -> Option<Result<Number, String>> {
     let too_large = || format!("the number `{text}` is too large");
     if let Some(radix) = radix_of(text) {
@@ -38,7 +38,7 @@ fn number(text: &str) -> Option<Result<Number, String>> {
         let digits = text.strip_prefix('+').unwrap_or(text);
         let signed = digits.parse::<i64>().map(Number::from);
         let whole = signed.or_else(|_| digits.parse::<u64>().map(Number::from));
-        // Beyond 64 bits it is a float, as it is to the parser of JSON that the API has.
+        // An integer beyond 64 bits becomes a float, as in the API's JSON parser.
         let float = || digits.parse().ok().and_then(Number::from_f64).ok_or_else(too_large);
         return Some(whole.or_else(|_| float()));
     }

@@ -1,6 +1,6 @@
 //! Random expressions over `input.n`, `name`, `list`, `z`, `f`, `big`, and the node `a`.
 
-/// Takes choices from random bytes, so that a failing expression can be made smaller.
+/// Takes choices from random bytes, so that proptest can shrink a failing expression.
 struct Choices<'a>(std::slice::Iter<'a, u8>);
 
 impl Choices<'_> {

@@ -2,7 +2,7 @@
 
 use switchyard_core::{SpanId, TraceLink};
 
-/// Longer than this, `tracestate` need not be passed on.
+/// The longest `tracestate` that is propagated; the W3C standard requires no more.
 const STATE_BYTES_MAX: usize = 512;
 
 const SAMPLED: u8 = 1;
@@ -24,12 +24,12 @@ impl Headers {
     }
 }
 
-/// What a caller said. Headers that are not valid are as good as none: that is what the standard asks for.
+/// The trace context of a caller. Invalid headers are ignored, as the W3C standard requires.
 pub fn incoming(traceparent: &str, tracestate: Option<&str>) -> Option<TraceLink> {
     let mut parts = traceparent.trim().split('-');
     let version = hex_byte(parts.next()?)?;
     let (trace, span, flags) = (parts.next()?, parts.next()?, hex_byte(parts.next()?)?);
-    // Later versions may say more at the end, the first does not.
+    // Versions after 00 may append fields; version 00 has exactly four.
     if version == 0xff || (version == 0 && parts.next().is_some()) {
         return None;
     }

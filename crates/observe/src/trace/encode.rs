@@ -1,4 +1,4 @@
-//! Spans as OTLP wants them.
+//! Encodes spans as OTLP.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value};

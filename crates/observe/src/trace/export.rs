@@ -1,4 +1,5 @@
-//! The way to the collector (OTLP over HTTP). Runs never wait for it: what it does not take is given up, and counted.
+//! Exports spans to the collector (OTLP over HTTP). Runs never wait for it: spans that it does not accept are dropped
+//! and counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,41 +16,41 @@ use super::encode;
 use super::span::Span;
 use crate::Metrics;
 
-/// Spans that may wait; more are given up.
+/// The size of the queue of spans; spans beyond it are dropped.
 const WAITING_MAX: usize = 8_192;
 
-/// Spans of one request.
+/// The most spans in one request.
 const BATCH_MAX: usize = 512;
 
-/// How long the first span of a request waits for others.
+/// How long the exporter collects further spans after the first one of a request.
 const GATHER: Duration = Duration::from_secs(2);
 
 /// How long the collector may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// How long what waits may take to be sent when the process ends.
+/// How long sending the queued spans may take when the process ends.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
 const TRIES: u32 = 3;
 
-/// After the first try that failed; twice as long after each further one.
+/// The back-off after the first failed try; it doubles with each further one.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// How often trouble is told.
+/// The shortest time between two warnings about the collector.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// Where spans go.
+/// The collector that receives the spans.
 #[derive(Clone, Debug)]
 pub struct Collector {
-    /// Of all signals, such as `http://127.0.0.1:4318`: spans go to `/v1/traces` below it.
+    /// Base URL for all OTLP signals, such as `http://127.0.0.1:4318`; spans go to `/v1/traces` below it.
     pub endpoint: String,
-    /// Sent with every request, such as a token.
+    /// Headers of every request, such as a token.
     pub headers: HeaderMap,
-    /// What this process is called there.
+    /// `service.name` of this process.
     pub service: String,
 }
 
-/// Takes spans, and sends them in batches.
+/// Queues spans, and sends them in batches.
 #[derive(Debug)]
 pub struct Exporter {
     spans: mpsc::Sender<Span>,
@@ -59,7 +60,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Must be called within a Tokio runtime.
+    /// Starts the sending task. Must be called within a Tokio runtime.
     pub fn start(client: Client, collector: Collector, metrics: Arc<Metrics>) -> Self {
         let (spans, inbox) = mpsc::channel(WAITING_MAX);
         let stop = CancellationToken::new();
@@ -100,11 +101,11 @@ struct Sender {
     inbox: mpsc::Receiver<Span>,
     metrics: Arc<Metrics>,
     stop: CancellationToken,
-    /// When trouble was last told.
+    /// When the last warning was logged.
     told: Option<Instant>,
 }
 
-/// Why a request did not work, and whether it may be tried again.
+/// Why a request failed, and whether it may be retried.
 struct Trouble {
     why: String,
     passing: bool,
@@ -117,7 +118,7 @@ impl Sender {
         }
     }
 
-    /// The next batch; none when we are to stop and nothing waits.
+    /// The next batch; `None` when the exporter stops and the queue is empty.
     async fn gather(&mut self) -> Option<Vec<Span>> {
         let first = tokio::select! {
             biased;
@@ -179,7 +180,7 @@ impl Sender {
         }
     }
 
-    /// Once in a while: a collector that is away for a day must not fill the log.
+    /// Logs a warning, rate-limited: a collector that is down for a day must not fill the log.
     fn tell(&mut self, why: &str) {
         let now = Instant::now();
         if self.told.is_none_or(|told| now.duration_since(told) >= TOLD_EVERY) {
@@ -193,12 +194,12 @@ impl Sender {
     }
 }
 
-/// Those that the standard says may be tried again.
+/// The statuses that OTLP calls retryable.
 fn may_pass(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)
 }
 
-/// The innermost cause says what happened.
+/// The text of the innermost cause, which names the actual failure.
 fn reason(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

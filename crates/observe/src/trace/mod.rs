@@ -1,4 +1,4 @@
-//! Spans of runs and steps, and their way out.
+//! Spans of runs and steps, and their export.
 
 mod context;
 mod encode;

@@ -1,4 +1,4 @@
-//! One thing that took its time.
+//! A span: one operation with its start and end.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct Span {
     pub start: Timestamp,
     pub end: Timestamp,
     pub attributes: Vec<(&'static str, Attribute)>,
-    /// Why it did not go well, if it did not.
+    /// The error, if the operation failed.
     pub error: Option<String>,
 }
 

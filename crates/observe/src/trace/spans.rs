@@ -1,5 +1,5 @@
-//! Spans from events: of a run from its acceptance to its end, of a step from a claim to its outcome, of a wait from
-//! there to what ended it. A step may be executed anywhere; the journal has both of its ends.
+//! Builds spans from events: of a run from acceptance to end, of a step from claim to outcome, of a wait from its
+//! beginning to its end. Any process may execute a step; the journal has its beginning and its end.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use switchyard_core::{NodeError, RunId, SpanId, Timestamp, TraceId, TraceLink};
 use super::export::Exporter;
 use super::span::{Attribute, Span};
 
-/// Runs whose spans are kept, until they end.
+/// Builds and exports the spans of runs; keeps the open spans of a run until it ends.
 #[derive(Debug)]
 pub struct Spans {
     exporter: Exporter,
     /// The share of runs without a caller's trace that is sampled, from 0 to 1.
     sample: f64,
     open: Mutex<HashMap<RunId, OpenRun>>,
-    /// Runs that were looked up and are not to be traced.
+    /// Runs whose history was read and that are not traced.
     untraced: Mutex<HashSet<RunId>>,
 }
 
@@ -27,11 +27,11 @@ struct OpenRun {
     link: Arc<TraceLink>,
     workflow: Arc<str>,
     attempt: u32,
-    /// Of the attempt.
+    /// When the attempt began.
     since: Timestamp,
     parent: Option<SpanId>,
     nodes: HashMap<Arc<str>, OpenStep>,
-    /// Runs that it is about to start, and the waits that they belong to.
+    /// Child runs that this run is about to start, with the span of the wait that each belongs to.
     children: HashMap<RunId, SpanId>,
 }
 
@@ -41,11 +41,11 @@ struct OpenStep {
     attempt: u32,
     claim: u32,
     worker: Arc<str>,
-    /// Not executed any more: it waits for a timer, a signal, a person, or runs of its own.
+    /// The step is not being executed: it waits for a timer, a signal, a person, or child runs.
     waits: bool,
 }
 
-/// How a step or a run went.
+/// The end of a step or a run: time, outcome and error.
 struct Ended<'a> {
     at: Timestamp,
     outcome: &'static str,
@@ -85,8 +85,8 @@ impl Spans {
         }
     }
 
-    /// Runs that nothing is known about here, and the first of these events of each. Their histories before that are
-    /// wanted by [`Spans::catch_up`].
+    /// Runs that this process does not know, each with the number of its first event in `events`. The caller passes
+    /// their earlier events to [`Spans::catch_up`].
     pub(crate) fn strangers(&self, events: &[Event]) -> Vec<(RunId, u64)> {
         let (open, untraced) = (self.open.lock(), self.untraced.lock());
         let mut seen = HashSet::new();
@@ -98,7 +98,7 @@ impl Spans {
             .collect()
     }
 
-    /// What another process has reported of a run, or left for this one.
+    /// Replays earlier events of a run that another process executed.
     pub(crate) fn catch_up(&self, run: RunId, history: &[Event]) {
         let mut open = self.open.lock();
         for event in history {
@@ -116,13 +116,13 @@ impl Spans {
         }
     }
 
-    /// Another process may have reported since: what is known here is of no use any more.
+    /// Drops all open spans: another process may have reported since, which makes them stale.
     pub(crate) fn forget(&self) {
         self.open.lock().clear();
         self.untraced.lock().clear();
     }
 
-    /// A run that goes on, or is about to be retried: where it stands is in its state.
+    /// Restores the open spans of a resumed or retried run from its state.
     pub(crate) fn taken_up(&self, run: &Run) {
         let Some(link) = run.accepted.trace.clone().filter(|link| link.sampled) else { return };
         let open = OpenRun {
@@ -138,7 +138,7 @@ impl Spans {
     }
 }
 
-/// The same for every process, from the trace alone.
+/// Whether a trace is sampled. Depends on the trace id only, so that every process decides the same.
 fn is_sampled(trace: TraceId, part: f64) -> bool {
     let [.., a, b, c, d] = trace.0;
     f64::from(u32::from_be_bytes([a, b, c, d])) < part * (f64::from(u32::MAX) + 1.0)
@@ -160,7 +160,7 @@ fn begin(open: &mut HashMap<RunId, OpenRun>, event: &Event, accepted: &Accepted)
     open.insert(event.run, run);
 }
 
-/// Which of its waits started a run is known to the process that saw it start; otherwise it belongs to the whole run.
+/// The span of the parent run. Only the process that saw the child start knows the wait that started it.
 fn parent_run(accepted: &Accepted) -> Option<SpanId> {
     accepted.parent.as_ref().map(|parent| SpanId::of_run(parent.run, 1))
 }

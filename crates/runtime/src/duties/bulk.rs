@@ -1,4 +1,4 @@
-//! Works bulk jobs off, a page at a time.
+//! Executes bulk jobs, a page at a time.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Engine;
 
-/// Makes passes one after the other while there is work, and looks for some every `every`.
+/// Makes passes one after the other while there is work, and otherwise one every `every`.
 pub async fn work_bulk_forever(engine: Engine, every: Duration, stop: CancellationToken) {
     let mut trouble = Once::default();
     while !stop.is_cancelled() {

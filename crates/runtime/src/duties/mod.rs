@@ -1,5 +1,4 @@
-//! Background duties: one file each. What one pass does is a method of the engine or of a store, which tests
-//! call.
+//! Background duties: one file each. One pass of a duty is a method of the engine or of a store, which tests call.
 
 mod bulk;
 mod operations;

@@ -1,4 +1,4 @@
-//! Lets go of operations a day after they were asked for: a repetition that comes later is a request of its own.
+//! Removes operations a day after their request. A later repetition counts as a new request.
 
 use std::time::Duration;
 

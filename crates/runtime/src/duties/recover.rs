@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Engine;
 
-/// A pass reads every unfinished run. So it is repeated the less often, the longer it takes: this part of the time goes
-/// into it.
+/// A pass reads every unfinished run, so slow passes are made less often: a pass takes at most about one part in
+/// `SHARE` of the time.
 const SHARE: u32 = 20;
 
 /// Makes a pass every `every`, in turns with the other processes that share the hot store.

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{Busy, Engine, WorkerSettings};
 
 const REPORT_EVERY: Duration = Duration::from_secs(5);
-/// Several reports may be late.
+/// How long a report is valid: long enough that several reports may be late.
 const HOLDS: Duration = Duration::from_secs(30);
 
 pub(crate) async fn report_worker_forever(

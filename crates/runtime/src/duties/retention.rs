@@ -1,4 +1,4 @@
-//! Lets go of runs that ended long ago, and of payloads that nothing mentions.
+//! Removes runs that ended long ago, and payloads that no record mentions.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Starts workflows that are scheduled.
+//! Starts scheduled workflows.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Engine;
 
-/// The schedules are looked at this often at least: another process may have changed them.
+/// The longest time between two looks at the schedules: another process may have changed them.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Starts what is due, and sleeps until the next start.
+/// Starts the schedules that are due, and sleeps until the next start.
 pub async fn keep_schedules(engine: Engine, stop: CancellationToken) {
     let mut trouble = Once::default();
     while !stop.is_cancelled() {

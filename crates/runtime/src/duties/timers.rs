@@ -8,17 +8,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Engine;
 
-/// How long to wait after the store did not answer.
+/// How long the duty waits after the store did not answer.
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
 
-/// What the duty waits for.
+/// Why the duty wakes up.
 enum Next {
     At(Timestamp),
     TryAgain,
     Nothing,
 }
 
-/// Fires what is due, sleeps until the next, and looks again when an earlier one is set.
+/// Fires the timers that are due, sleeps until the next one, and looks again when an earlier one is set.
 pub async fn keep_time(engine: Engine, stop: CancellationToken) {
     let mut trouble = Once::default();
     while !stop.is_cancelled() {

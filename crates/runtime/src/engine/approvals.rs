@@ -1,4 +1,4 @@
-//! What waits for a person.
+//! Pending approvals, and decisions on them.
 
 use switchyard_api::Approval;
 use switchyard_core::ApprovalId;
@@ -7,7 +7,7 @@ use switchyard_store::{ApprovalFilter, ApprovalRecord, StoreError};
 use super::{EngineError, History};
 
 impl History {
-    /// Newest first.
+    /// The approvals that match a filter, newest first.
     pub async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<ApprovalRecord>, EngineError> {
         Ok(self.archive.approvals(filter).await?)
     }

@@ -1,4 +1,4 @@
-//! Going through every history of an archive: what `doctor --deep` does.
+//! The audit of `doctor --deep`: checks every history of an archive.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use switchyard_store::{RunFilter, RunRecord, StoreError};
 
 use super::{EngineError, History};
 
-/// Runs that are read at once.
+/// How many runs are read at once.
 const PAGE: usize = 200;
 
-/// What was gone through, and what is wrong.
+/// The progress and the findings of an audit.
 #[derive(Debug, Default)]
 pub struct Audit {
     pub runs: usize,
@@ -22,7 +22,7 @@ pub struct Audit {
     pub faults: Vec<(RunId, String)>,
 }
 
-/// What need not be looked at twice.
+/// Graphs and payloads that were loaded already.
 #[derive(Default)]
 struct Seen {
     graphs: HashMap<Hash, Arc<Ir>>,
@@ -30,8 +30,8 @@ struct Seen {
 }
 
 impl History {
-    /// Reads every event (which compares its checksum), replays every history, compares it with the run's row, and reads
-    /// every payload that it mentions (which compares its hash). `progress` is called after every page of runs.
+    /// Reads every event (which compares its checksum), replays every history, compares it with the run's row, and
+    /// reads every payload that it mentions (which compares its hash). `progress` is called after every page of runs.
     pub async fn audit(&self, mut progress: impl FnMut(&Audit)) -> Result<Audit, EngineError> {
         let (mut audit, mut seen) = (Audit::default(), Seen::default());
         let mut filter = RunFilter { include_children: true, limit: PAGE, ..RunFilter::default() };
@@ -61,7 +61,7 @@ impl History {
             Err(error) => return audit.note(run, error),
         };
         if events.is_empty() && self.archive.run(run).await?.is_none() {
-            // It was removed since the list was read.
+            // The run was removed since the list was read.
             return Ok(());
         }
         audit.events += events.len();
@@ -81,7 +81,7 @@ impl History {
         Ok(())
     }
 
-    /// Whether a history is without gaps, can be replayed, and leads to what the run's row says.
+    /// Checks that a history has no gaps, can be replayed, and leads to the state in the run's row.
     async fn compare(
         &self,
         record: &RunRecord,
@@ -92,7 +92,7 @@ impl History {
         if let Some((expected, event)) = (1..).zip(events).find(|(expected, event)| event.seq != *expected) {
             return wrong(format!("event {expected} is missing, event {} is there", event.seq));
         }
-        // A run that is under way may have gone on since its row was read.
+        // A run in flight may have changed since its row was read.
         if (events.len() as u64) < record.last_seq {
             return wrong(format!("event {} is missing", events.len() + 1));
         }
@@ -110,7 +110,7 @@ impl History {
 }
 
 impl Audit {
-    /// Damage is noted; a store that does not answer ends the audit.
+    /// Records damage. An error of a store that does not answer ends the audit.
     fn note(&mut self, run: RunId, error: EngineError) -> Result<(), EngineError> {
         match error {
             EngineError::Store(error) if error.is_outage() => Err(error.into()),

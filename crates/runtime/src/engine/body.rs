@@ -1,4 +1,4 @@
-//! What a run was asked for, as a hash that is stored with the run's idempotency key. It tells a repetition from another
+//! The hash of a submission, stored with the run's idempotency key. It distinguishes a repetition from another
 //! request under the same key, also if the two were sent to different releases.
 
 use serde::Serialize;
@@ -15,10 +15,10 @@ struct Encoding<'a> {
     input: &'a Payload,
 }
 
-/// What a run is asked for.
+/// The parts of a submission that the hash covers.
 pub(super) struct Body {
     pub(super) hash: Hash,
-    /// Definition and input of a submission, from which release 0.1 made its hash.
+    /// The definition and input of a submission, which release 0.1 hashed.
     submitted: Option<(Hash, Payload)>,
 }
 
@@ -35,7 +35,7 @@ impl Body {
         Self { hash: asked, submitted: None }
     }
 
-    /// Whether this is what the run was asked for with which `stored` is kept.
+    /// Whether this submission is the one that `stored` is the hash of.
     pub(super) fn is(&self, stored: Hash) -> bool {
         let legacy = |(definition, input): &(Hash, Payload)| legacy_0_1(*definition, input);
         self.hash == stored || self.submitted.as_ref().map(legacy) == Some(stored)

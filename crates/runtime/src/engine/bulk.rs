@@ -1,4 +1,4 @@
-//! Bulk jobs: one action on every run that a filter finds, a page at a time.
+//! Bulk jobs: one action on every run that matches a filter, a page at a time.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use switchyard_store::{
 use super::{Engine, EngineError, Fork, History};
 use crate::Principal;
 
-/// Runs that are worked on before progress is recorded.
+/// How many runs are handled before progress is recorded.
 const PAGE: usize = 50;
 
-/// Runs that a dry run shows.
+/// How many runs a dry run shows.
 const SAMPLE: usize = 10;
 
 impl History {
-    /// A job and how far it has come.
+    /// A job and its progress.
     pub async fn bulk_job(&self, id: &str) -> Result<BulkView, EngineError> {
         let job = self.archive.bulk_job(id).await?;
         let job = job.ok_or_else(|| StoreError::unknown("bulk job", id))?;
@@ -27,7 +27,7 @@ impl History {
         Ok(BulkView { job, counts })
     }
 
-    /// Newest first.
+    /// Bulk jobs with their progress, newest first.
     pub async fn bulk_jobs(&self, limit: usize) -> Result<Vec<BulkView>, EngineError> {
         let mut views = Vec::new();
         for job in self.archive.bulk_jobs(limit).await? {
@@ -37,7 +37,7 @@ impl History {
         Ok(views)
     }
 
-    /// What a job came to, by run, after this one.
+    /// The results of a job, ordered by run, after this run.
     pub async fn bulk_results(
         &self,
         id: &str,
@@ -47,7 +47,7 @@ impl History {
         Ok(self.archive.bulk_results(id, after, limit).await?)
     }
 
-    /// Which runs a job would work on: how many, and a few of them.
+    /// A preview of a job: how many runs match, and a few of them.
     pub async fn bulk_preview(&self, filter: &RunFilter) -> Result<BulkPreview, EngineError> {
         check(filter)?;
         let filter = RunFilter { limit: SAMPLE, cursor: None, ..filter.clone() };
@@ -62,7 +62,7 @@ impl History {
 }
 
 impl Engine {
-    /// Starts a job on the runs that the filter finds and that are there now. The duty works it off, also after a restart.
+    /// Starts a job on the runs that match the filter now. A duty executes it, also after a restart.
     pub async fn start_bulk(
         &self,
         by: &Principal,
@@ -75,7 +75,7 @@ impl Engine {
         let now = self.clock.now();
         let (action, mut filter) = (&action, filter.clone());
         filter.order = RunOrder::Oldest;
-        // Runs that are created later, such as its own forks, are not its business.
+        // The job does not touch runs that are created later, such as its own forks.
         filter.created.until = Some(filter.created.until.map_or(now, |until| until.min(now)));
         let filter: Arc<str> = filter.to_string().into();
         let filter = &filter;
@@ -95,7 +95,7 @@ impl Engine {
         self.history.bulk_job(&job.id).await
     }
 
-    /// Stops a job after the page that it is at. What it has done stays done.
+    /// Stops a job after its current page. Completed actions are not undone.
     pub async fn stop_bulk(
         &self,
         by: &Principal,
@@ -109,8 +109,8 @@ impl Engine {
         self.history.bulk_job(id).await
     }
 
-    /// One pass of the bulk duty: a page of every job that has work left. Whether there is more. Any number of processes
-    /// may make it at once: an action takes effect once on a run.
+    /// One pass of the bulk duty: handles a page of every open job. Returns whether there is more. Any number of
+    /// processes may call it at once: an action takes effect once on a run.
     pub async fn work_bulk(&self) -> Result<bool, EngineError> {
         let mut more = false;
         for job in self.archive.open_bulk_jobs().await? {
@@ -128,7 +128,7 @@ impl Engine {
         for record in &page.items {
             match self.act_on(job, record).await {
                 Ok(result) => results.push(result),
-                // The rest of the page is for the next pass.
+                // The next pass handles the rest of the page.
                 Err(error) => {
                     outage = Some(error);
                     break;
@@ -146,7 +146,8 @@ impl Engine {
         outage.map_or(Ok(!is_done), Err)
     }
 
-    /// An error only if it has to be done again: a store that does not answer, or an outcome that is not known.
+    /// Applies the action of a job to a run. Fails only if it must be tried again: a store does not answer, or the
+    /// outcome is unknown.
     async fn act_on(&self, job: &BulkJob, record: &RunRecord) -> Result<BulkResult, EngineError> {
         let run_id = record.run_id;
         let (outcome, detail) = match self.carry_out(job, record).await {
@@ -185,7 +186,7 @@ impl Engine {
     }
 }
 
-/// A job on every run there is would be a mistake more often than not.
+/// Refuses a filter without conditions, because a job on every run is most likely a mistake.
 fn check(filter: &RunFilter) -> Result<(), EngineError> {
     filter.check().map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
     let narrowing = |(field, _): &(&str, String)| !matches!(*field, "order" | "children");
@@ -195,12 +196,12 @@ fn check(filter: &RunFilter) -> Result<(), EngineError> {
     }
 }
 
-/// The same for a repetition of the request.
+/// The id of a job, the same for every repetition of its request.
 fn job_id(operation: &OperationId) -> Arc<str> {
     format!("bulk_{}", &Hash::of(operation.as_str().as_bytes()).hex()[..16]).into()
 }
 
-/// The action of a job on a run has one id, whichever process carries it out and however often.
+/// The operation id of a job's action on a run, the same in every process and for every try.
 fn item_id(job: &BulkJob, run: RunId) -> Result<OperationId, EngineError> {
     let id = OperationId::new(format!("{}_{run}", job.id));
     Ok(id.map_err(|error| StoreError::Corrupt(format!("the id of {}: {error}", job.id)))?)

@@ -11,7 +11,8 @@ use super::{Engine, EngineError};
 use crate::Principal;
 
 impl Engine {
-    /// Workers are told to stop what they hold of it, and have the store's grace for that; with `now` none.
+    /// Cancels a run. Workers that execute its tasks have the store's grace period to stop; with `now` they have
+    /// none.
     pub async fn cancel(
         &self,
         by: &Principal,
@@ -51,7 +52,7 @@ impl Engine {
         self.command(run, operation, Command::Signal { name: name.into(), payload }, "signalled").await
     }
 
-    /// Approves or rejects. The run that waits for it goes on.
+    /// Approves or rejects an approval. The run that waits for it continues.
     pub async fn decide(
         &self,
         by: &Principal,
@@ -67,13 +68,13 @@ impl Engine {
             Command::Decide { approval: approval.clone(), decision, by: by.clone(), comment: comment.into() };
         match self.command(run, operation, command, "decided").await {
             Ok(()) => Ok(run),
-            // Its run has ended: the question was answered, or withdrawn.
+            // The run has ended, so its approval was decided or withdrawn.
             Err(EngineError::Refused(Refusal::WrongStatus { .. })) => Err(Refusal::NotPending.into()),
             Err(error) => Err(error),
         }
     }
 
-    /// Also of an approval that was decided: the decision may be a repetition of the one that did it.
+    /// Finds the run of an approval, also if it is decided: this decision may be a repetition of the first one.
     async fn run_of_approval(&self, approval: &ApprovalId) -> Result<RunId, EngineError> {
         if let Some(run) = self.hot.run_of_approval(approval).await? {
             return Ok(run);
@@ -82,7 +83,7 @@ impl Engine {
         Ok(record.ok_or_else(|| StoreError::unknown("approval", approval))?.run)
     }
 
-    /// Starts an ended run over from what failed.
+    /// Retries an ended run from its failed nodes.
     pub async fn retry(&self, by: &Principal, run: RunId, id: &OperationId) -> Result<(), EngineError> {
         self.retry_as(by, run, &operation(id, &("retry", by.name()))).await
     }

@@ -17,16 +17,16 @@ use super::operation::operation as asked;
 use super::{Engine, EngineError, History};
 use crate::Principal;
 
-/// Dead letters that are to go.
+/// The dead letters that a purge removes.
 #[derive(Clone, Debug, Serialize)]
 pub enum PurgeRequest {
     One(String),
-    /// Those that have lain there for longer.
+    /// Dead letters older than this.
     OlderThan(Duration),
     All,
 }
 
-/// Dead letters that are counted.
+/// How many dead letters are counted at most.
 const COUNTED_MAX: usize = 10_000;
 
 impl History {
@@ -37,7 +37,7 @@ impl History {
 }
 
 impl Engine {
-    /// What waits for workers, by type and priority, and what was given up.
+    /// The depth of every queue by priority, and the number of dead letters.
     pub async fn queues(&self) -> Result<QueuesView, EngineError> {
         let letters = self.history.dead_letters(COUNTED_MAX).await?;
         let mut dead: HashMap<(Arc<str>, Arc<str>), usize> = HashMap::new();
@@ -65,7 +65,7 @@ impl Engine {
                 }
             }
         }
-        // Of types that nothing else is there of.
+        // Queues that have dead letters and nothing else.
         queues.extend(dead.into_iter().map(|((queue, priority), dead_letters)| QueueView {
             queue,
             priority,
@@ -79,10 +79,10 @@ impl Engine {
         Ok(QueuesView { queues, dead_letters: letters.len() })
     }
 
-    /// Sends a dead letter once more: a task starts over with its run, which is answered; a signal is looked at again.
+    /// Redrives a dead letter: a task's topmost run is retried and returned; a signal is handled again.
     ///
-    /// The letter is gone once its run has started over, so it is noted first: a repetition finds there what to answer, and
-    /// what the first time did not get to.
+    /// The retry of the run removes the letter, so the letter is noted under the operation first: a repetition reads
+    /// the note to find its answer and the steps that are still missing.
     pub async fn redrive(
         &self,
         by: &Principal,
@@ -114,20 +114,21 @@ impl Engine {
                 return Err(EngineError::BadRequest(message));
             }
             (_, _, Some(signal)) => {
-                // A signal that comes twice settles its claim once.
+                // A repeated signal settles its claim once.
                 self.until_known(operation, || async { Ok(self.hot.signal_again(signal).await?) }).await?;
                 None
             }
             _ => return Err(StoreError::Corrupt(format!("dead letter {id} says nothing")).into()),
         };
-        // One that was buried anew meanwhile stays. It was redriven, whether or not it can be removed now.
+        // A letter that was stored again meanwhile is kept. The redrive succeeded, even if the letter cannot be
+        // removed.
         if let Err(error) = self.archive.purge(Purge::Seen(letter.id.clone(), letter.at)).await {
             tracing::warn!(%error, letter = %letter.id, "a dead letter was redriven and could not be removed");
         }
         Ok(run)
     }
 
-    /// Removes dead letters. How many.
+    /// Removes dead letters. Returns how many.
     pub async fn purge(
         &self,
         by: &Principal,
@@ -145,7 +146,7 @@ impl Engine {
         Ok(outcome.await?.removed()?)
     }
 
-    /// The run that this one is done for, which is what starts over.
+    /// The topmost ancestor of a run, which is the run that a redrive retries.
     async fn eldest(&self, mut run: RunId) -> Result<RunId, EngineError> {
         loop {
             let record = self.archive.run(run).await?.ok_or(EngineError::UnknownRun(run))?;
@@ -158,7 +159,7 @@ impl Engine {
 }
 
 impl History {
-    /// Newest first.
+    /// Dead letters, newest first.
     pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetterView>, EngineError> {
         let mut graphs = HashMap::new();
         let mut views = Vec::new();
@@ -180,7 +181,7 @@ impl History {
         Ok(view)
     }
 
-    /// With the queue of its node, if the graph still has it.
+    /// Adds the queue and the priority of the letter's node, if the graph still has the node.
     async fn placed(
         &self,
         letter: DeadLetter,
@@ -216,7 +217,7 @@ fn rank(priority: &str) -> usize {
     PRIORITIES.iter().position(|known| *known == priority).unwrap_or(PRIORITIES.len())
 }
 
-/// Who was handed a node since it was last started over, and what came of it.
+/// The deliveries of a node since it last started over: the worker and the result of each.
 fn deliveries(events: &[Event], of: &str) -> Vec<Delivery> {
     let mut found: Vec<Delivery> = Vec::new();
     for event in events {

@@ -1,4 +1,4 @@
-//! Deleting runs now, before retention would.
+//! Deletes runs before retention does.
 
 use switchyard_core::run::Refusal;
 use switchyard_core::{OperationId, RunId};
@@ -15,9 +15,8 @@ impl History {
 }
 
 impl Engine {
-    /// Deletes a run that has ended, with its events, approvals, labels and dead letters and the runs that it started. Its
-    /// payloads go with the next pass of the retention duty after the grace period, if nothing else mentions them.
-    /// Deleting it once more answers the same.
+    /// Deletes an ended run with its events, approvals, labels, dead letters and descendants. The retention duty
+    /// removes its payloads after the grace period, if nothing else mentions them. A repetition gets the same answer.
     pub async fn delete_run(
         &self,
         by: &Principal,
@@ -27,7 +26,7 @@ impl Engine {
     ) -> Result<Tombstone, EngineError> {
         let request = self.asks(by, id, "delete_run", &(run, reason))?;
         let deletion = self.mutate(&request, || async move {
-            // One that ended and is being retried is in flight before its history says so.
+            // An ended run that is being retried is in flight before its history says so.
             if let Some(state) = self.hot.snapshot(run).await? {
                 return Err(Refusal::WrongStatus { status: state.status(), verb: "deleted" }.into());
             }

@@ -1,4 +1,4 @@
-//! Why the engine did not do what it was asked.
+//! Errors of the engine.
 
 use switchyard_base::Diagnostics;
 use switchyard_core::run::{Damaged, Refusal};
@@ -14,8 +14,8 @@ pub enum EngineError {
     #[error(transparent)]
     Store(StoreError),
 
-    /// The command was sent, and the stores did not tell in time whether it took effect. Sent again with the same id
-    /// it takes effect once.
+    /// The command was sent, and the stores did not report in time whether it took effect. Sending it again with the
+    /// same id is safe: it takes effect once.
     #[error("whether operation `{operation}` took effect is not known: {why}")]
     OutcomeUnknown { operation: OperationId, why: String },
 

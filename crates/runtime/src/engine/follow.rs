@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::{Engine, EngineError, History};
 
-/// How many events are handed out at once: a slow reader holds no more than this.
+/// The most events that are returned at once, so that a slow reader holds no more than this.
 const PAGE: usize = 256;
 
 pub struct Follow {
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Follow {
 impl Engine {
     /// Follows a run from after event `after` (0: from its beginning).
     pub fn follow(&self, run: RunId, after: u64) -> Follow {
-        // Subscribed before the first read, so that nothing falls between.
+        // Subscribes before the first read, so that no event is missed in between.
         Follow {
             hot: self.hot.clone(),
             history: self.history().clone(),
@@ -59,7 +59,7 @@ impl Engine {
 }
 
 impl Follow {
-    /// The next events, a page of them at most; waits until there are some.
+    /// The next events, at most a page; waits until there are some.
     pub async fn next(&mut self) -> Result<Vec<Event>, EngineError> {
         loop {
             let events = self.ready().await?;
@@ -70,17 +70,17 @@ impl Follow {
         }
     }
 
-    /// The next events that are there already, a page of them at most.
+    /// The next events that are archived already, at most a page.
     pub async fn ready(&mut self) -> Result<Vec<Event>, EngineError> {
-        // Before the read: what happens during it is news again.
+        // Marked before the read: a change during the read wakes the follower again.
         self.news.borrow_and_update();
         let events = self.history.events_page(self.run, self.after, PAGE).await?;
         self.after = events.last().map_or(self.after, |last| last.seq);
         Ok(events)
     }
 
-    /// Resolves once something has happened since the last look. Separate, so that a follower of many runs
-    /// waits for all of them at once and reads one at a time.
+    /// Resolves once the run has changed since the last read. A separate method, so that a follower of many runs can
+    /// wait for all of them at once and read one at a time.
     pub fn news(&self) -> impl Future<Output = Result<(), EngineError>> + Send + use<> {
         let (mut news, hot, run) = (self.news.clone(), self.hot.clone(), self.run);
         async move {
@@ -92,7 +92,7 @@ impl Follow {
     }
 }
 
-/// A store stops telling only when it can keep nothing any more; asked anything, it says why.
+/// Asks the hot store why it closed the channel: it does so only when it can no longer write.
 async fn why_gone(hot: &Arc<dyn HotStore>, run: RunId) -> EngineError {
     match hot.in_flight(run).await {
         Err(why) => why.into(),

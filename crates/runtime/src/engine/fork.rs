@@ -1,4 +1,4 @@
-//! A new run from a step of an old one: earlier results kept, input or graph edited.
+//! Forks a run: a new run that keeps earlier results of an old one, with an edited input or graph.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use super::{Engine, EngineError};
 use crate::evaluate::prepare_input;
 use crate::{Principal, ids};
 
-/// Where to fork from, and what to change.
+/// A request to fork a run: the node to start at and the changes.
 #[derive(Clone, Debug)]
 pub struct Fork {
     pub run: RunId,
-    /// Asked for again with the same id, the run that was made the first time is answered.
+    /// A repetition with the same id returns the run of the first request.
     pub operation: OperationId,
-    /// This node and everything after it is done again.
+    /// This node and its dependents are executed again.
     pub from: Arc<str>,
     pub input: Option<Value>,
     pub edits: Vec<PatchOp>,
@@ -31,13 +31,13 @@ pub struct Fork {
 #[derive(Clone, Debug)]
 pub struct Forked {
     pub run: RunId,
-    /// Nodes whose results were taken over.
+    /// Nodes whose results the new run keeps.
     pub kept: Vec<Arc<str>>,
     pub diff: Vec<String>,
 }
 
 impl Engine {
-    /// The operation id is the idempotency key of the new run.
+    /// Forks a run. The operation id is the idempotency key of the new run.
     pub async fn fork(&self, by: &Principal, fork: Fork) -> Result<Forked, EngineError> {
         let asked = operation(&fork.operation, &("fork", fork.run, &fork.from, &fork.input, &fork.edits));
         let id = ids::run_id(self.clock.now(), 0);
@@ -82,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// What a fork came to that was made before with the same operation id.
+    /// The result of an earlier fork with the same operation id.
     async fn forked_before(&self, run: RunId, origin: RunId) -> Result<Forked, EngineError> {
         let forked = self.history().state(run, Some(1)).await?;
         let before = self.catalog.get(self.state(origin).await?.ir.hash).await?;

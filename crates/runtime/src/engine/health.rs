@@ -1,4 +1,4 @@
-//! Whether the stores take changes, and how much there is in them.
+//! Health of the stores, and the gauges that metrics show of them.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use switchyard_store::{PRIORITIES, StoreError, Unarchived};
 
 use super::{Engine, EngineError};
 
-/// Why changes are not taken at the moment.
+/// Why the engine accepts no changes at the moment.
 #[derive(Debug)]
 pub enum NotReady {
     HotStore(StoreError),
     Archive(StoreError),
-    /// What was answered does not reach the archive: decisions and submissions would wait in vain.
+    /// The outbox does not reach the archive, so decisions and submissions would time out.
     OutboxStuck(Unarchived),
 }
 
 impl Engine {
-    /// Whether both stores take changes. Each of them may take `within` to answer.
+    /// Checks that both stores accept writes. Each has `within` to answer.
     pub async fn ready(&self, within: Duration) -> Result<(), NotReady> {
         answers(within, self.hot.ready()).await.map_err(NotReady::HotStore)?;
         // An empty append is acknowledged once everything before it is durable: it fails if the archive cannot write.
@@ -28,7 +28,7 @@ impl Engine {
         }
     }
 
-    /// What metrics show of the stores.
+    /// The figures that metrics show of the stores.
     pub async fn gauges(&self) -> Result<Gauges, EngineError> {
         let (size, queues) = (self.hot.size().await?, self.hot.queues().await?);
         let unarchived = self.hot.unarchived().await?;

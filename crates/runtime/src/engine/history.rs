@@ -1,4 +1,4 @@
-//! Reading: any run, as it is or as it was at any point. Needs the archive alone.
+//! Reads any run, in its newest or any earlier state. Needs only the archive.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,7 +13,7 @@ use switchyard_store::{Archive, ArchiveMark};
 use super::EngineError;
 use crate::Payloads;
 
-/// Events are read in pieces of this many.
+/// How many events are read at once.
 const PAGE: usize = 10_000;
 
 #[derive(Clone)]
@@ -37,7 +37,7 @@ impl History {
         &self.payloads
     }
 
-    /// Which archive this is, and how far it has come.
+    /// The identity of the archive and its current position.
     pub async fn mark(&self) -> Result<ArchiveMark, EngineError> {
         Ok(self.archive.mark().await?)
     }
@@ -78,7 +78,7 @@ impl History {
         Ok(Run::replay(&events, &|hash| irs.get(&hash).cloned())?)
     }
 
-    /// Adds every graph that a history mentions and that is not known yet.
+    /// Adds every graph that a history mentions and that is not in the map yet.
     pub(super) async fn learn_graphs(
         &self,
         events: &[Event],

@@ -1,4 +1,4 @@
-//! Logs of steps: kept as events of the run, read and followed by people.
+//! Logs of steps, stored as events of the run.
 
 use serde::Deserialize;
 use switchyard_api::{LogPage, LoggedLines};
@@ -11,7 +11,7 @@ use crate::Payloads;
 use crate::handlers::cut_log_line;
 use crate::payloads::PayloadError;
 
-/// Events that are read at once.
+/// How many events are read at once.
 const PAGE: usize = 1_000;
 
 /// A line as a worker sends it: text, or an object.
@@ -31,13 +31,13 @@ pub struct SentFields {
     pub message: String,
     #[serde(default)]
     pub level: Option<LogLevel>,
-    /// When it was logged; when it is received, if not given.
+    /// The time at which the line was logged; if `None`, the time at which it is received.
     #[serde(default, with = "switchyard_core::time::rfc3339::option")]
     pub at: Option<Timestamp>,
 }
 
 impl SentLine {
-    /// The line as it is kept.
+    /// The line as it is stored.
     pub fn received(self, now: Timestamp) -> LogLine {
         let SentFields { message, level, at } = match self {
             Self::Text(message) => SentFields { message, level: None, at: None },
@@ -61,7 +61,7 @@ impl LogFilter {
     }
 }
 
-/// Puts lines away, durably, and says how many they are.
+/// Stores lines durably, and returns the progress report with their count.
 pub(crate) async fn keep_lines(payloads: &Payloads, lines: &[LogLine]) -> Result<Progress, PayloadError> {
     let bytes = lines.iter().map(|line| line.message.len()).sum::<usize>();
     let text = serde_json::value::to_raw_value(lines)?;
@@ -73,8 +73,8 @@ pub(crate) async fn keep_lines(payloads: &Payloads, lines: &[LogLine]) -> Result
 }
 
 impl Engine {
-    /// Keeps what the holder of a claim has logged. Where the claim stands then, as with [`Engine::progress`]. Lines beyond
-    /// the bounds of an attempt are dropped.
+    /// Stores log lines of the holder of a claim. Returns the status of the claim, as [`Engine::progress`] does.
+    /// Lines beyond the limits of an attempt are dropped.
     pub async fn log(&self, claim: &ClaimRef, lines: Vec<SentLine>) -> Result<ClaimStatus, EngineError> {
         let now = self.clock.now();
         let lines: Vec<LogLine> = lines.into_iter().map(|line| line.received(now)).collect();
@@ -84,7 +84,7 @@ impl Engine {
 }
 
 impl History {
-    /// What steps of a run have logged after event `after`: whole batches, until there are `lines_max` lines.
+    /// The lines that steps of a run logged after event `after`: whole batches, until there are `lines_max` lines.
     pub async fn logs(
         &self,
         run: RunId,
@@ -113,7 +113,7 @@ impl History {
         }
     }
 
-    /// The lines of an event, if it has some that are asked for.
+    /// The lines of an event, if it is a log event that the filter matches.
     pub async fn logged(
         &self,
         event: &Event,

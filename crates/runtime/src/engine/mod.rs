@@ -1,5 +1,5 @@
-//! Everything that can be done with runs. The CLI, the server and the SDK call this; it calls the two seams, and hands
-//! neither of them out.
+//! The engine: every operation on runs. The CLI, the server and the SDK call the engine; it calls the two stores, and
+//! exposes neither of them.
 
 mod approvals;
 mod audit;
@@ -95,12 +95,12 @@ impl Engine {
         Self { observe, ..self }
     }
 
-    /// Everything that can be read without the hot store.
+    /// Reads that need no hot store.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Who may use the API.
+    /// The API keys.
     pub fn keys(&self) -> &Arc<ApiKeys> {
         &self.keys
     }

@@ -1,4 +1,5 @@
-//! Changes that belong to no run: workflows, schedules, API keys, dead letters. Each is made once for its operation id.
+//! Changes that belong to no run: workflows, schedules, API keys, dead letters. Each takes effect once for its
+//! operation id.
 
 use serde::Serialize;
 use switchyard_core::{OperationId, Timestamp};
@@ -10,11 +11,11 @@ use super::operation::until_known;
 use super::{Engine, EngineError};
 use crate::Principal;
 
-/// Operations that are let go in one transaction.
+/// How many operations one transaction removes.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
 
-/// Makes a change, or answers what an earlier request with the same id came to. `prepare` decides what to change on the
-/// state as it is; a repetition does not depend on that.
+/// Executes a change, or returns the outcome of an earlier request with the same id. `prepare` builds the change from
+/// the current state; a repetition does not depend on that state.
 pub(crate) async fn mutate<F>(
     operations: &dyn Operations,
     operation: &OperationRequest,
@@ -34,8 +35,8 @@ where
     .await
 }
 
-/// The operation with this id that asks for this: everything that its caller said. What it changes has no history that
-/// could name the caller, so the log does.
+/// Builds the operation request with this id from everything that the caller chose. Logs the caller, because these
+/// changes have no history that could name it.
 pub(crate) fn request(
     by: &Principal,
     operation: &OperationId,
@@ -60,7 +61,7 @@ impl Engine {
         mutate(&*self.archive, operation, prepare).await
     }
 
-    /// `asked` is everything that the caller said.
+    /// `asked` is everything that the caller chose.
     pub(super) fn asks(
         &self,
         by: &Principal,
@@ -71,7 +72,7 @@ impl Engine {
         request(by, operation, kind, asked, self.clock.now())
     }
 
-    /// One pass of the duty that lets operations go a day after they were asked for. How many went.
+    /// One pass of the duty that removes operations after a day. Returns how many it removed.
     pub async fn forget_operations(&self) -> Result<usize, EngineError> {
         let mut forgotten = 0;
         loop {

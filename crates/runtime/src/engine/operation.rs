@@ -11,20 +11,20 @@ use tokio::time::Instant;
 
 use super::{Engine, EngineError};
 
-/// How long a command is sent again whose outcome is unknown, until its caller is told that it is. With the last try an
+/// How long a command with an unknown outcome is sent again before the caller gets an error. With the last try an
 /// answer takes about 15 s at most, less than the time-outs of usual clients, which would otherwise give up without
-/// hearing the operation id.
+/// learning the operation id.
 const KNOWN_WITHIN: Duration = Duration::from_secs(8);
-/// How long to wait before sending it again, at first and at most.
+/// The first and the longest wait before a command is sent again.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const AGAIN_AFTER_MAX: Duration = Duration::from_millis(500);
 
-/// How far apart passes of the recovery are that are made because a command needs them.
+/// The shortest time between two recovery passes that commands trigger.
 const RECOVERY_APART: Duration = Duration::from_secs(1);
 
-/// The operation with this id that asks for this: everything that its caller said, in a form that stays the same.
+/// The operation with this id for a command: its hash covers everything that the caller chose, in a stable form.
 pub(super) fn operation(id: &OperationId, asked: &impl Serialize) -> Operation {
-    // Text, numbers and payloads: they always serialise.
+    // Text, numbers and payloads always serialise.
     let asked = serde_json::to_vec(asked).unwrap_or_default();
     Operation { id: id.clone(), command: Hash::of(&asked) }
 }
@@ -78,8 +78,8 @@ impl Engine {
         }
     }
 
-    /// Whether an operation took effect on a run that the hot store does not have. Refused if the run has ended without
-    /// it, or never was; false if the run goes on according to the archive.
+    /// Whether an operation took effect on a run that the hot store lacks. Refused if the run has ended without it or
+    /// does not exist; false if the run is unfinished in the archive.
     async fn is_known_to_archive(
         &self,
         run: RunId,
@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// Makes a pass of the recovery, unless another process just did. An error if this run cannot be taken up.
+    /// Makes a recovery pass, unless another process just did. Fails if this run cannot be restored.
     async fn take_up_lost(&self, run: RunId) -> Result<(), EngineError> {
         let recovered = self.recover_in_turn(RECOVERY_APART).await?.unwrap_or_default();
         let damaged = recovered.damaged.into_iter().find(|(damaged, _)| *damaged == run);
@@ -108,8 +108,8 @@ impl Engine {
     }
 }
 
-/// Tries, and tries again while it is unknown whether an earlier try took effect. Each try must carry the same operation
-/// id. Once one is unknown, one that certainly did nothing tells nothing about it.
+/// Repeats `attempt` while it is unknown whether an earlier try took effect. Each try must carry the same operation
+/// id. After one unknown outcome, a later outage does not prove that the command had no effect.
 pub(crate) async fn until_known<T, F>(id: &OperationId, attempt: impl Fn() -> F) -> Result<T, EngineError>
 where
     F: Future<Output = Result<T, EngineError>>,
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// It is stored in histories: the JSON is `["signal","paid",{"json":{"n":1}}]`, and so on.
+    /// Histories store this hash, so its input must not change: `["signal","paid",{"json":{"n":1}}]`, and so on.
     #[test]
     fn the_hash_of_a_command_stays_as_it_is() {
         let of = |operation: Operation| operation.command.hex();

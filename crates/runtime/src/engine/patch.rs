@@ -1,4 +1,4 @@
-//! Changing the graph of a run that is under way, and taking such a change back.
+//! Patches: changes to the graph of a run in flight, and their undo.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::{Principal, ids};
 pub struct PatchRequest {
     pub run: RunId,
     pub ops: Vec<PatchOp>,
-    /// The version of the graph that the author looked at; the newest by default.
+    /// The version of the graph that the author saw; the newest if `None`.
     pub seen: Option<u32>,
     pub operation: OperationId,
     pub reason: Arc<str>,
-    /// Only say what would happen.
+    /// Reports the effects without applying the patch.
     pub dry_run: bool,
 }
 
-/// A change that is ready to be put on a run.
+/// A checked change, ready to be applied to a run.
 struct Change {
     program: Arc<Program>,
     ops: Payload,
@@ -61,7 +61,7 @@ impl Engine {
         self.put_on(by, &run, change, &request).await
     }
 
-    /// Takes a patch back, as long as nothing that it touched has started. Later patches stay.
+    /// Undoes a patch, as long as no node that it changed has started. Later patches stay.
     pub async fn undo_patch(
         &self,
         by: &Principal,
@@ -91,11 +91,11 @@ impl Engine {
         self.put_on(by, &run, change, &request).await
     }
 
-    /// What a patch came to that was put on the run before with the same operation id.
+    /// The result of an earlier patch with the same operation id.
     async fn repeated(&self, run: &Run, operation: &Operation) -> Result<Option<PatchReport>, EngineError> {
         let made_by = |patched: &&Patched| patched.operation.as_ref().is_some_and(|by| by.id == operation.id);
         let Some(patched) = run.patches.iter().find(made_by) else { return Ok(None) };
-        // It may be on its way to the archive; and another command with this id is refused.
+        // The patch may still be in the outbox. Another command with this id is refused.
         let command = Command::Patch { seen: patched.version - 1, patched: Box::new(patched.clone()) };
         self.command(run.id, operation.clone(), command, "patched").await?;
         Ok(Some(PatchReport {
@@ -108,7 +108,7 @@ impl Engine {
     async fn live(&self, run: RunId) -> Result<Run, EngineError> {
         match self.hot.snapshot(run).await? {
             Some(run) => Ok(run),
-            // Ended runs are refused by their own rule, with their status in the answer.
+            // Ended runs are refused later, with their status in the answer.
             None => self.history().state(run, None).await,
         }
     }

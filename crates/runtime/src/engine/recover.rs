@@ -1,5 +1,5 @@
-//! Filling the hot store from the archive: the code that brings a process back is the code that brings a lost
-//! store back.
+//! Recovery: restores the hot store from the archive, both after a restart of the process and after the loss of the
+//! store.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use switchyard_core::run::{Event, EventKind, Run, WaitFor};
 
 use super::{Engine, EngineError};
 
-/// What was found unfinished.
+/// The unfinished runs that recovery found.
 #[derive(Debug, Default)]
 pub struct Recovered {
     pub runs: usize,
-    /// Runs that could not be taken up, and why. They are left as they are; the others go on.
+    /// Runs that could not be restored, and why. They are not changed; the others continue.
     pub damaged: Vec<(RunId, EngineError)>,
 }
 
 impl Engine {
-    /// Takes up every run that the archive says is unfinished and the hot store does not have as far as that.
-    /// At start, and again whenever the hot store may have lost something; cheap when it has not.
+    /// Restores every unfinished run of the archive that the hot store lacks or has in an older state. Called at
+    /// start, and whenever the hot store may have lost data; cheap when it has not.
     pub async fn recover(&self) -> Result<Recovered, EngineError> {
         let mut recovered = Recovered::default();
         let mut runs: Vec<Run> = Vec::new();
         let unfinished = self.archive.unfinished().await?;
         for id in self.hot.compare(&unfinished).await? {
             match self.replayed(id).await {
-                // It may have come to its end since the archive was asked.
+                // The run may have ended since the archive was read.
                 Ok(run) if run.is_ended() => {}
                 Ok(run) => runs.push(run),
                 Err(EngineError::Store(error)) if error.is_outage() => return Err(error.into()),
@@ -39,14 +39,14 @@ impl Engine {
         if runs.is_empty() {
             return Ok(recovered);
         }
-        // All at once: a run that ends by being taken up must find its parent in place.
+        // In one call: a run that ends while it is restored must find its parent in the store.
         self.hot.restore(runs).await?;
         Ok(recovered)
     }
 
-    /// The same, if no process has done it within `apart`.
+    /// Like [`Engine::recover`], but only if no process has done it within `apart`.
     pub async fn recover_in_turn(&self, apart: Duration) -> Result<Option<Recovered>, EngineError> {
-        // A little less, so that a pass after exactly that time is not too early.
+        // Slightly shorter, so that a pass after exactly `apart` is not too early.
         if !self.hot.takes_turn("recover", apart * 9 / 10).await? {
             return Ok(None);
         }
@@ -67,7 +67,7 @@ impl Engine {
                     programs.push(self.catalog.get(accepted.definition).await?)
                 }
                 EventKind::RunPatched(patched) => programs.push(self.catalog.get(patched.definition).await?),
-                // The graph of its children must be known before the next of them starts.
+                // The graph of the children must be registered before the next child starts.
                 EventKind::NodeWaiting { on: WaitFor::Children(plan), .. } => {
                     self.catalog.get(plan.definition).await?;
                 }

@@ -1,17 +1,17 @@
-//! Retention: removes runs that ended long ago, and payloads that nothing mentions.
+//! Retention: removes runs that ended long ago, and payloads that no record mentions.
 
 use switchyard_core::Hash;
 use switchyard_store::RetentionPolicy;
 
 use super::{Engine, EngineError};
 
-/// Runs that are removed in one transaction, so that other writers do not wait long.
+/// How many runs one transaction removes: few, so that other writers do not wait long.
 const RUNS_AT_ONCE: usize = 100;
 
-/// Payloads that are looked at together.
+/// How many payloads are checked together.
 const PAYLOADS_AT_ONCE: usize = 500;
 
-/// What was let go. Runs that the removed ones had started are not counted.
+/// The numbers of runs and payloads that a retention pass removed. Child runs are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retained {
     pub runs: usize,
@@ -19,7 +19,7 @@ pub struct Retained {
 }
 
 impl Engine {
-    /// One pass of the retention duty. Any number of processes may make it at once.
+    /// One pass of the retention duty. Any number of processes may run it at once.
     pub async fn retain(&self, policy: &RetentionPolicy) -> Result<Retained, EngineError> {
         let runs = self.remove_runs(policy).await?;
         let payloads = self.remove_payloads(policy).await?;
@@ -38,7 +38,7 @@ impl Engine {
         }
     }
 
-    /// Everything in the CAS that is old enough and that nothing in the archive mentions.
+    /// Removes payloads that are old enough and that the archive does not mention.
     async fn remove_payloads(&self, policy: &RetentionPolicy) -> Result<usize, EngineError> {
         let grace = policy.payload_grace;
         let mut removed = 0;

@@ -1,4 +1,4 @@
-//! Reading runs: lists, where they stand, pages of their events.
+//! Reads runs: lists, states, pages of events.
 
 use switchyard_api::RunAt;
 use switchyard_core::RunId;
@@ -8,18 +8,18 @@ use switchyard_store::{COUNTED_MAX, Page, RunCount, RunFilter, RunRecord, Size, 
 use super::{Engine, EngineError, History};
 
 impl History {
-    /// A run as a list shows it.
+    /// The row of a run.
     pub async fn run(&self, run: RunId) -> Result<RunRecord, EngineError> {
         self.archive.run(run).await?.ok_or(EngineError::UnknownRun(run))
     }
 
-    /// A page of the runs that a filter finds.
+    /// A page of the runs that match a filter.
     pub async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, EngineError> {
         filter.check().map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
         Ok(self.archive.runs(filter).await?)
     }
 
-    /// How many runs a filter finds; up to [`COUNTED_MAX`] unless the count is to be exact.
+    /// The number of runs that match a filter; up to [`COUNTED_MAX`] unless `exact`.
     pub async fn count_runs(&self, filter: &RunFilter, exact: bool) -> Result<RunCount, EngineError> {
         filter.check().map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
         Ok(self.archive.count_runs(filter, (!exact).then_some(COUNTED_MAX)).await?)
@@ -30,7 +30,7 @@ impl History {
         Ok(self.archive.unfinished().await?)
     }
 
-    /// The same without runs that another run started.
+    /// Every unfinished run that no other run started.
     pub async fn unfinished_roots(&self) -> Result<Vec<RunAt>, EngineError> {
         let mut roots = Vec::new();
         for Unfinished { run, .. } in self.archive.unfinished().await? {
@@ -57,8 +57,8 @@ impl Engine {
         }
     }
 
-    /// While the hot store does not answer, runs that have ended are still there to be read. One that has not may be
-    /// further than the archive knows: that is not shown as if it were its state.
+    /// The state of an ended run while the hot store does not answer. The archive may lag behind an unfinished run,
+    /// so its state is not shown.
     async fn state_if_ended(&self, run: RunId, why: String) -> Result<Run, EngineError> {
         match self.archive.run(run).await? {
             Some(record) if record.status.is_terminal() => self.history().state(run, None).await,
@@ -67,17 +67,17 @@ impl Engine {
         }
     }
 
-    /// Whether a run is under way. One that is not has its end in the archive by the time of the answer.
+    /// Whether a run is in flight. If it is not, its end is in the archive by the time of the answer.
     pub async fn in_flight(&self, run: RunId) -> Result<bool, EngineError> {
         Ok(self.hot.in_flight(run).await?)
     }
 
-    /// The state of a run that is under way.
+    /// The state of a run in flight.
     pub async fn in_flight_state(&self, run: RunId) -> Result<Option<Run>, EngineError> {
         Ok(self.hot.snapshot(run).await?)
     }
 
-    /// How much is in flight.
+    /// The number of runs and timers in flight.
     pub async fn size(&self) -> Result<Size, EngineError> {
         Ok(self.hot.size().await?)
     }

@@ -1,7 +1,7 @@
-//! Schedules: kept, started at their ticks, started now, backfilled.
+//! Schedules: stored, started at their ticks, started by hand, backfilled.
 //!
-//! A start is a submission whose idempotency key names the tick. So a tick is started once, whether several
-//! servers see it, one crashed between starting and noting it, or a backfill comes over it again.
+//! A start is a submission whose idempotency key names the tick. So a tick is started once, even if several servers
+//! see it, a server crashed between starting and recording it, or a backfill covers it again.
 
 use std::sync::Arc;
 
@@ -17,21 +17,21 @@ use super::{Engine, EngineError, History, Submission};
 use crate::Principal;
 use crate::evaluate::prepare_input;
 
-/// What is kept of the error of a start that failed.
+/// The longest error of a failed start, in characters.
 const ERROR_CHARS_MAX: usize = 2_000;
 
-/// What one pass over the schedules came to.
+/// The result of one pass over the schedules.
 #[derive(Debug, Default)]
 pub struct Pass {
     pub started: Vec<RunId>,
-    /// Schedules that could not be started, and why. They are tried again.
+    /// Schedules that could not be started, and why. Later passes try again.
     pub failed: Vec<(Arc<str>, EngineError)>,
     /// When the next start is due.
     pub next: Option<Timestamp>,
 }
 
 impl History {
-    /// By name.
+    /// Every schedule, ordered by name.
     pub async fn schedules(&self) -> Result<Vec<ScheduleRecord>, EngineError> {
         Ok(self.archive.schedules().await?)
     }
@@ -41,13 +41,13 @@ impl History {
         found.ok_or_else(|| StoreError::unknown("schedule", name).into())
     }
 
-    /// A schedule as clients see it: as they would put it, and where it stands.
+    /// A schedule as clients see it: its definition, its next tick and its newest run.
     pub async fn schedule_view(&self, record: ScheduleRecord) -> Result<ScheduleView, EngineError> {
         let input = self.payloads().show(&record.schedule.input).await?;
         Ok(ScheduleView::of(record, input))
     }
 
-    /// A schedule with its next starts, and what became of its newest ticks.
+    /// A schedule with its next starts and the outcomes of its newest ticks.
     pub async fn schedule_shown(
         &self,
         name: &str,
@@ -66,7 +66,7 @@ impl History {
 }
 
 impl Engine {
-    /// Keeps a schedule; it starts at its next tick.
+    /// Stores a schedule, which starts at its next tick.
     pub async fn put_schedule(
         &self,
         by: &Principal,
@@ -78,7 +78,7 @@ impl Engine {
         let outcome = self.mutate(&request, || async move {
             read(schedule)?;
             check_labels(&schedule.labels).map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
-            // The caller hears now that the schedule cannot start, rather than at its first tick.
+            // The caller gets the error now if the schedule cannot start, not at its first tick.
             let (program, _) = self.scheduled_workflow(schedule).await?;
             let input = self.payloads.load(&schedule.input).await?;
             prepare_input(&program, input).await.map_err(EngineError::Invalid)?;
@@ -98,7 +98,7 @@ impl Engine {
         Ok(Mutation::PutSchedule(Box::new(ScheduleRecord { schedule, next_at, last_run })))
     }
 
-    /// Ticks that pass while a schedule is paused are not made up for.
+    /// Pauses a schedule. Ticks that pass meanwhile are not made up for.
     pub async fn pause_schedule(
         &self,
         by: &Principal,
@@ -128,8 +128,8 @@ impl Engine {
         }
     }
 
-    /// Starts a schedule's workflow now, with its input, whatever its overlap policy and pause say; a schedule that
-    /// queues its runs queues this one, too.
+    /// Starts a schedule's workflow now, with its input, regardless of its overlap policy and of a pause. If the
+    /// schedule queues its runs, this run is queued as well.
     pub async fn run_schedule(
         &self,
         by: &Principal,
@@ -143,7 +143,7 @@ impl Engine {
             let key = format!("schedule/{name}/now/{operation}");
             let run = self.start(by, &record.schedule, tick, key).await?.run();
             self.note(name, tick, Some(by), StartOutcome::Started(run)).await?;
-            // It stands where it stood; its newest run is this one.
+            // The next tick stays; only the newest run changes.
             self.archive.advance_schedule(name, record.next_at, record.next_at, Some(run)).await?;
             Ok(Mutation::Note(serde_json::json!({ "run_id": run })))
         });
@@ -152,7 +152,7 @@ impl Engine {
         run.ok_or_else(|| StoreError::Corrupt(format!("a note on the start of a schedule: {note}")).into())
     }
 
-    /// Starts the ticks of a span of time, in the past or not, that were not started yet. At most [`TICKS_MAX`].
+    /// Starts the ticks of a time range, in the past or the future, that were not started yet. At most [`TICKS_MAX`].
     pub async fn backfill(
         &self,
         by: &Principal,
@@ -162,7 +162,7 @@ impl Engine {
         until: Timestamp,
     ) -> Result<Backfilled, EngineError> {
         let request = self.asks(by, operation, "backfill", &(name, from, until))?;
-        // A tick is started once, so all of this may be done again; the note is what the first time came to.
+        // A tick is started once, so all of this may be repeated; the note keeps the first result.
         let outcome = self.mutate(&request, || async move {
             let backfilled = self.start_ticks(by, name, from, until).await?;
             let note = serde_json::to_value(backfilled);
@@ -235,7 +235,7 @@ impl Engine {
         Ok(due.next.map(|tick| schedule.start_at(tick)))
     }
 
-    /// Starts a tick, and notes what became of it: a start that fails is seen in the schedule's history.
+    /// Starts a tick and records its outcome, so that the schedule's history shows a failed start.
     async fn start_and_note(&self, schedule: &Schedule, tick: Timestamp) -> Result<Acceptance, EngineError> {
         let started = self.start_tick(&Principal::switchyard(), schedule, tick).await;
         let outcome = match &started {
@@ -246,7 +246,7 @@ impl Engine {
             }
         };
         let noted = self.note(&schedule.name, tick, None, outcome).await;
-        // The error of the start says more than that it could not be noted either.
+        // If both fail, the error of the start is more useful.
         started.and_then(|acceptance| noted.map(|()| acceptance))
     }
 

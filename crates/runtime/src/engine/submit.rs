@@ -1,4 +1,4 @@
-//! Taking runs in.
+//! Submission of runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +20,16 @@ use crate::{Principal, ids};
 #[cfg(test)]
 mod tests;
 
-/// When a run is to start.
+/// The start time of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     At(Timestamp),
-    /// Counted from acceptance.
+    /// This long after acceptance.
     After(Duration),
 }
 
 impl Start {
-    /// The moment. One that lies further ahead than a duration may be long is refused.
+    /// The start time as a timestamp. A time further ahead than the longest duration is refused.
     fn moment(self, now: Timestamp) -> Result<Timestamp, EngineError> {
         match self {
             Self::At(at) if at.since(now) > DURATION_MAX => Err(EngineError::BadRequest(format!(
@@ -44,29 +44,29 @@ impl Start {
 /// A run to start.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// The id of the run, if it is to be known before the run is accepted.
+    /// The id of the run, if the caller must know it before the run is accepted.
     pub run: Option<RunId>,
     pub program: Arc<Program>,
     pub input: Value,
-    /// If the program was found by its registered name.
+    /// The version of the registered workflow, if the program was found by name.
     pub workflow_version: Option<u32>,
     pub idempotency_key: Option<String>,
-    /// Instead of the key that the workflow itself gives.
+    /// Replaces the concurrency key of the workflow.
     pub concurrency: Option<Concurrency>,
-    /// When its first nodes may start; at once, if not given.
+    /// When the first nodes may start; at once if `None`.
     pub start: Option<Start>,
-    /// Of the nodes that have none of their own, 1 (last) to 10 (first).
+    /// The priority of nodes without one of their own, 1 (last) to 10 (first).
     pub priority: Option<u8>,
-    /// Counted from its start; instead of the workflow's own.
+    /// The deadline, counted from the start; replaces the workflow's own.
     pub deadline: Option<Duration>,
     pub parallelism: Option<u32>,
-    /// Beside those of the workflow, over which they win.
+    /// Labels in addition to those of the workflow; for equal keys, these win.
     pub labels: Labels,
-    /// The schedule that starts it.
+    /// The schedule that starts the run.
     pub schedule: Option<Arc<str>>,
-    /// The trace that it is asked for in.
+    /// The trace that the request belongs to.
     pub trace: Option<TraceLink>,
-    /// The tick that the schedule starts it for.
+    /// The tick for which the schedule starts the run.
     pub scheduled_at: Option<Timestamp>,
 }
 
@@ -91,18 +91,18 @@ impl Submission {
     }
 }
 
-/// The run that a submission is for, and what makes repeating it safe.
+/// The run id of a submission, and the data that makes repeating it safe.
 pub(super) struct Naming {
     run: RunId,
-    /// The key that the caller gave, kept with the run.
+    /// The caller's key, stored with the run.
     pub(super) key: Option<Idempotency>,
     body: Body,
-    /// The caller repeats a submission that the server had named after its run.
+    /// Whether the key is the run's own id, which the server gave to an earlier submission.
     repeated: bool,
 }
 
 impl Naming {
-    /// A run that is known by a key.
+    /// The naming of a run with an idempotency key.
     pub(super) fn by_key(run: RunId, key: &str, body: Body) -> Self {
         let key = Idempotency { key: key.into(), body: body.hash };
         Self { run, key: Some(key), body, repeated: false }
@@ -112,7 +112,7 @@ impl Naming {
 impl Engine {
     /// Accepts a run: when this returns, the run is durable and will end.
     ///
-    /// While it is unknown whether an earlier try was accepted, the same run is handed in again, so it is there once.
+    /// While it is unknown whether an earlier try was accepted, the same run is submitted again, so it exists once.
     pub async fn submit(&self, by: &Principal, submission: Submission) -> Result<Acceptance, EngineError> {
         let program = &submission.program;
         let now = self.clock.now();
@@ -149,7 +149,7 @@ impl Engine {
         };
         let id = sendable.clone().unwrap_or_else(ids::operation_id);
         match self.until_known(&id, || self.take_in(&naming, &new)).await {
-            // Its key cannot be sent as a header; the caller, who chose it, can send it again in the body.
+            // The key cannot be sent as a header; the caller, who chose it, can send it again in the body.
             Err(EngineError::OutcomeUnknown { why, .. }) if sendable.is_none() => {
                 Err(StoreError::OutcomeUnknown(why).into())
             }
@@ -174,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// Hands the run in. That it is there already is the answer to an earlier try.
+    /// Submits the run to the hot store. If the run exists already, that is the answer to an earlier try.
     pub(super) async fn take_in(&self, naming: &Naming, new: &NewRun) -> Result<Acceptance, EngineError> {
         let error = match self.hot.accept(new.clone()).await {
             Ok(acceptance) => return Ok(acceptance),
@@ -182,7 +182,7 @@ impl Engine {
         };
         let is_there = match &error {
             StoreError::Refused(Refusal::RunExists(run)) | StoreError::Diverged { run, .. } => *run == new.id,
-            // A process of another release may just have accepted it: the hot store compares hashes, not what they are of.
+            // A process of another release may have just accepted the run: the hot store compares only the hashes.
             StoreError::Refused(Refusal::KeyReused { .. }) => true,
             // Another run has the key in the archive, from a try that went through another server.
             StoreError::Corrupt(_) => naming.key.is_some(),
@@ -194,7 +194,7 @@ impl Engine {
         if let Some(known) = self.known(naming).await? {
             return Ok(known);
         }
-        // It may still be on its way to the archive.
+        // The run may not be in the archive yet.
         self.hot.archived().await.map_err(StoreError::not_applied)?;
         match self.known(naming).await? {
             Some(known) => Ok(known),
@@ -205,7 +205,7 @@ impl Engine {
         }
     }
 
-    /// The run that this was submitted as before, if it was, and if it was the same.
+    /// The run of an earlier identical submission, if there is one.
     pub(super) async fn known(&self, naming: &Naming) -> Result<Option<Acceptance>, EngineError> {
         if let Some(wanted) = &naming.key {
             return match self.archive.by_idempotency_key(&wanted.key).await? {
@@ -220,7 +220,7 @@ impl Engine {
         }
     }
 
-    /// Whether the run is archived, with what is submitted now.
+    /// Whether the run is archived with the content of this submission.
     async fn found(&self, naming: &Naming) -> Result<bool, EngineError> {
         let first = self.archive.events(naming.run, 0, 1).await?;
         let Some(EventKind::RunAccepted(accepted)) = first.first().map(|event| &event.kind) else {
@@ -252,7 +252,7 @@ async fn concurrency(submission: &Submission, input: &Value) -> Result<Option<Co
     Ok(Some(Concurrency { key: key.into(), limit: limit.get() }))
 }
 
-/// Those of the workflow, and over them those of the submission.
+/// The labels of the workflow, overridden by those of the submission.
 async fn labels(submission: &Submission, input: &Value) -> Result<Labels, EngineError> {
     check_labels(&submission.labels).map_err(|bad| EngineError::BadRequest(bad.to_string()))?;
     let mut labels = render_labels(&submission.program, input).await.map_err(EngineError::BadRequest)?;

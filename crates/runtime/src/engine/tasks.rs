@@ -10,8 +10,8 @@ use switchyard_core::run::{ClaimRef, Progress, Settled, Settlement, Task};
 use super::{Engine, EngineError};
 
 impl Engine {
-    /// Settles claims, releases what depended on them, claims what is next. The answers to the settlements are in their
-    /// order.
+    /// Settles claims, releases the nodes that depended on them, and claims the next tasks. The answers are in the
+    /// order of the settlements.
     pub async fn step(
         &self,
         settlements: Vec<Settlement>,
@@ -30,26 +30,26 @@ impl Engine {
         self.hot.is_plain(&queue_name::of_function(function))
     }
 
-    /// The task of a claim, if the claim counts at this moment.
+    /// The task of a claim, if the claim is valid at this moment.
     pub async fn held_task(&self, claim: &ClaimRef) -> Result<Option<Task>, EngineError> {
-        // Leases and limits count to the moment, not to the next pass of the duty.
+        // Leases and limits apply at this moment, not at the next pass of the duty.
         self.hot.reclaim().await?;
         Ok(self.hot.held_task(claim).await?)
     }
 
-    /// Extends the lease of a claim, and tells whether it still counts.
+    /// Extends the lease of a claim, and reports whether it is still valid.
     pub async fn heartbeat(&self, claim: &ClaimRef, lease: Duration) -> Result<ClaimStatus, EngineError> {
         self.note_heartbeat(claim).await?;
         self.claim_status(claim, Some(lease)).await
     }
 
-    /// Records what the holder of a claim says about it: a checkpoint, or output as it comes. Where the claim stands
-    /// then; one that does not count (any more) is lost, and changes nothing.
+    /// Records a checkpoint or partial output from the holder of a claim. Returns the status of the claim; an invalid
+    /// claim is lost, and changes nothing.
     pub async fn progress(&self, claim: &ClaimRef, progress: Progress) -> Result<ClaimStatus, EngineError> {
         if self.hot.progress(claim, progress).await? != Settled::Applied {
             return Ok(ClaimStatus::Lost);
         }
-        // It counted a moment ago, when the progress was kept.
+        // The claim was valid a moment ago, when the progress was stored.
         match self.claim_status(claim, None).await? {
             ClaimStatus::Stop => Ok(ClaimStatus::Stop),
             ClaimStatus::Held | ClaimStatus::Lost => Ok(ClaimStatus::Held),
@@ -65,13 +65,13 @@ impl Engine {
         Ok(answers.into_iter().next().unwrap_or(ClaimStatus::Lost))
     }
 
-    /// One pass of the reclaim duty: takes back claims whose lease ran out, and fails attempts that took longer than
-    /// their limit. How many of both.
+    /// One pass of the reclaim duty: takes back claims whose lease ran out, and fails attempts that exceeded their
+    /// time limit. Returns the number of both together.
     pub async fn reclaim(&self) -> Result<usize, EngineError> {
         Ok(self.hot.reclaim().await?)
     }
 
-    /// One pass of the timer duty: fires what is due. How many fired, and when the next is due.
+    /// One pass of the timer duty: fires the timers that are due. Returns how many fired, and when the next is due.
     pub async fn fire_timers(&self) -> Result<(usize, Option<Timestamp>), EngineError> {
         Ok(self.hot.fire_timers().await?)
     }

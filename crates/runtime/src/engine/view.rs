@@ -1,4 +1,4 @@
-//! A run as people and programs see it.
+//! Views of runs for people and programs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use switchyard_store::{RunFilter, RunOrder, StoreError};
 use super::waits::reasons;
 use super::{EngineError, History};
 
-/// Children that the document of a run lists; the filter `parent` finds them all.
+/// How many children the view of a run lists; the filter `parent` finds them all.
 const CHILDREN_SHOWN: usize = 200;
 
-/// Brings payloads back for a document, and remembers which it could not.
+/// Loads payloads for a view, and records those that cannot be loaded.
 struct Loading<'h> {
     history: &'h History,
     missing: Vec<MissingPayload>,
 }
 
 impl Loading<'_> {
-    /// The text of a payload, or a reference to one that is gone or damaged. `path` is its place in the document.
+    /// The text of a payload, or a reference to one that is gone or damaged. `path` is its place in the view.
     async fn text(
         &mut self,
         payload: &Payload,
@@ -48,7 +48,7 @@ impl Loading<'_> {
 }
 
 impl History {
-    /// A run with every payload brought back, or named if it is gone.
+    /// The view of a run, with every payload loaded, or a reference if the payload is gone.
     pub async fn view(&self, run: &Run) -> Result<RunView, EngineError> {
         let mut loading = Loading { history: self, missing: Vec::new() };
         let mut children = self.children(run).await?;
@@ -56,7 +56,7 @@ impl History {
         let mut nodes = Vec::new();
         for ix in run.ir.indices() {
             let (node, spec) = (run.node(ix), run.ir.node(ix));
-            // Hidden steps are shown once they have something to show.
+            // Hidden steps are shown once they have started.
             if spec.role == Role::Step || node.has_started() {
                 let output =
                     loading.text(&node.output_or_null(), || format!("nodes.{}.output", spec.id)).await?;
@@ -94,7 +94,7 @@ impl History {
         })
     }
 
-    /// The runs that each node has started, oldest first, at most [`CHILDREN_SHOWN`] of the run.
+    /// The child runs of each node, oldest first, at most [`CHILDREN_SHOWN`] of the run.
     async fn children(&self, run: &Run) -> Result<HashMap<Arc<str>, Vec<ChildView>>, EngineError> {
         let filter = RunFilter {
             parent: Some(run.id),
@@ -104,7 +104,7 @@ impl History {
         };
         let found = match self.archive.runs(&filter).await {
             Ok(page) => page.items,
-            // The state of a run is shown while the archive is away; its children are not known then.
+            // While the archive is unavailable, the state of a run is shown without its children.
             Err(StoreError::Unavailable(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
@@ -116,10 +116,10 @@ impl History {
         Ok(children)
     }
 
-    /// The nodes whose output is a remembered one. Only the history says so, and it is read if there is a cache at all.
+    /// The nodes whose output came from the cache. Only the history tells, and it is read only if a node has a cache.
     async fn cached_nodes(&self, run: &Run) -> Result<HashSet<Arc<str>>, EngineError> {
         match self.marked_as_cached(run).await {
-            // As with its children: not known while the archive is away.
+            // Unknown while the archive is unavailable, like the children.
             Err(EngineError::Store(StoreError::Unavailable(_))) => Ok(HashSet::new()),
             known => known,
         }

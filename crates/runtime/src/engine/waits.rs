@@ -1,4 +1,4 @@
-//! What a run waits for.
+//! The reasons why a run waits.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use switchyard_store::Worker;
 
 use super::{Engine, EngineError, History};
 
-/// Reasons that are told of one run.
+/// The most reasons that are listed for a run.
 const REASONS_MAX: usize = 100;
 
 impl Engine {
-    /// Everything that a run waits for at this moment.
+    /// All reasons why a run waits at this moment.
     pub async fn waits(&self, run: RunId) -> Result<RunWaits, EngineError> {
         let state = self.state(run).await?;
         let waits = self.reasons(&state).await?;
         Ok(RunWaits { run_id: run, status: state.status(), waits })
     }
 
-    /// A run with every payload brought back, and what it waits for.
+    /// The view of a run with every payload loaded, and its wait reasons.
     pub async fn view(&self, run: &Run) -> Result<RunView, EngineError> {
         let waiting = self.reasons(run).await?;
         Ok(RunView { waiting, ..self.history().view(run).await? })
@@ -36,14 +36,14 @@ impl Engine {
 }
 
 impl History {
-    /// Everything that a run waits for, as far as its history tells: which workers are alive is not known here.
+    /// The reasons why a run waits that its history shows. Without the hot store, live workers are unknown.
     pub async fn waits(&self, run: RunId) -> Result<RunWaits, EngineError> {
         let state = self.state(run, None).await?;
         Ok(RunWaits { run_id: run, status: state.status(), waits: reasons(&state, None) })
     }
 }
 
-/// Without `workers`, nothing is said about nodes that lie in queues.
+/// The reasons why a run waits. Without `workers`, queued nodes are left out.
 pub(super) fn reasons(run: &Run, workers: Option<&[Worker]>) -> Vec<WaitReason> {
     let mut reasons = Vec::new();
     match run.status() {
@@ -66,7 +66,7 @@ fn not_started(run: &Run) -> WaitReason {
     }
 }
 
-/// One reason for each queue that a node of the run lies in; those that no worker serves come first.
+/// One reason for each queue that holds a node of the run; queues without a worker come first.
 fn in_queues(run: &Run, workers: &[Worker]) -> Vec<WaitReason> {
     let mut seen = BTreeSet::new();
     let (mut unserved, mut served) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Workers that are alive, and what each serves.
+//! Live workers and what each serves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +14,15 @@ use switchyard_store::{Worker, WorkerKind};
 use super::{Engine, EngineError};
 use crate::WorkerSettings;
 
-/// A worker that claims often is reported to the store once in this time.
+/// The shortest time between two reports of one worker to the store.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-/// Workers and claims that are remembered here. Beyond this, those that have been silent for long are forgotten.
+/// How many workers and claims are remembered. Beyond this, those that were silent for [`FORGOTTEN_AFTER`] are
+/// removed.
 const SEEN_MAX: usize = 10_000;
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
-/// What a worker over HTTP says about itself with a claim.
+/// Details that an HTTP worker sends with a claim request.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerClaim {
     pub slots: usize,
@@ -29,7 +30,7 @@ pub struct WorkerClaim {
     pub version: Arc<str>,
 }
 
-/// Workers over HTTP that this process has heard of, and the claims that they hold.
+/// HTTP workers that have contacted this process, and the claims that they hold.
 #[derive(Debug, Default)]
 pub(crate) struct SeenWorkers {
     seen: Mutex<Seen>,
@@ -38,11 +39,11 @@ pub(crate) struct SeenWorkers {
 #[derive(Debug, Default)]
 struct Seen {
     by_name: HashMap<Arc<str>, SeenWorker>,
-    /// Whose claim it is, and when that was last heard of.
+    /// The worker of each claim, and the time of its last sign of life.
     by_claim: HashMap<ClaimRef, (Arc<str>, Timestamp)>,
 }
 
-/// As it was last reported.
+/// A worker as it was last reported.
 #[derive(Clone, Debug)]
 struct SeenWorker {
     worker: Worker,
@@ -50,7 +51,7 @@ struct SeenWorker {
 }
 
 impl SeenWorkers {
-    /// Notes what a worker says. It is answered if it is to be reported.
+    /// Records a worker. Returns it if the store needs a new report.
     fn note(&self, mut worker: Worker, holds: Duration) -> Option<SeenWorker> {
         let (now, mut seen) = (worker.last_seen, self.seen.lock());
         if seen.by_name.len() >= SEEN_MAX {
@@ -76,7 +77,7 @@ impl SeenWorkers {
         seen.by_claim.insert(claim, (worker.clone(), now));
     }
 
-    /// The worker that a heartbeat comes from, if it is to be reported.
+    /// Records a heartbeat. Returns its worker if the store needs a new report.
     fn note_heartbeat(&self, claim: &ClaimRef, now: Timestamp) -> Option<SeenWorker> {
         let mut seen = self.seen.lock();
         let (name, at) = seen.by_claim.get_mut(claim)?;
@@ -96,7 +97,7 @@ impl SeenWorkers {
 }
 
 impl Engine {
-    /// Notes that a worker over HTTP asks for tasks. It counts as alive for `holds`.
+    /// Records that an HTTP worker asks for tasks. It counts as alive for `holds`.
     pub async fn note_worker(
         &self,
         want: &Want,
@@ -118,12 +119,12 @@ impl Engine {
         self.report(self.seen_workers.note(worker, holds)).await
     }
 
-    /// Notes which worker over HTTP holds a claim: heartbeats for it say that the worker is alive.
+    /// Records which HTTP worker holds a claim: heartbeats for the claim show that the worker is alive.
     pub fn note_claim(&self, worker: &Arc<str>, claim: ClaimRef) {
         self.seen_workers.note_claim(worker, claim, self.clock.now());
     }
 
-    /// Notes that a claim of a worker over HTTP was settled.
+    /// Records that a claim of an HTTP worker was settled.
     pub fn forget_claim(&self, claim: &ClaimRef) {
         self.seen_workers.forget_claim(claim);
     }
@@ -161,7 +162,7 @@ impl Engine {
         Ok(self.hot.report_worker(&worker, holds).await?)
     }
 
-    /// Every worker that was heard of within a day, in the order of their names.
+    /// Every worker that reported within the last day, ordered by name.
     pub async fn workers(&self) -> Result<WorkersView, EngineError> {
         let workers = self.hot.workers().await?;
         Ok(WorkersView { workers: workers.into_iter().map(WorkerView::from).collect() })

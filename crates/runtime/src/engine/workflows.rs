@@ -1,4 +1,4 @@
-//! Workflows that are registered under a name.
+//! Registered workflows.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ impl History {
         Ok(self.archive.workflows().await?)
     }
 
-    /// A version of a workflow, or the newest.
+    /// A version of a workflow, or the newest version if `None`.
     pub async fn workflow(&self, name: &str, version: Option<u32>) -> Result<WorkflowRecord, EngineError> {
         let record = self.archive.workflow(name, version).await?;
         record.ok_or_else(|| unknown(name, version).into())
@@ -43,7 +43,7 @@ impl History {
 }
 
 impl Engine {
-    /// Keeps a program under its name: a new version, unless the newest is the same already.
+    /// Registers a program under its name: as a new version, unless the newest is the same already.
     pub async fn register_workflow(
         &self,
         by: &Principal,

@@ -1,4 +1,4 @@
-//! Output that a handler streams: gathered while the store is busy, so that many chunks share an event.
+//! Streamed output of handlers, batched while the store is busy, so that many chunks share an event.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,20 +12,20 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::claim::{ClaimError, HeldClaim};
 
-/// The largest chunk, as JSON: chunks are kept in the history itself.
+/// The largest chunk, as JSON: chunks are stored in the history itself.
 pub const CHUNK_BYTES_MAX: usize = INLINE_BYTES_MAX;
 
-/// Chunks of one event.
+/// The most chunks and bytes of one event.
 const BATCH_MAX: usize = 256;
 const BATCH_BYTES_MAX: usize = 64 * 1024;
 
-/// At most one event in this time: a person does not see the difference, and a history stays short.
+/// The shortest time between two events: people do not notice it, and histories stay short.
 const PACE: Duration = Duration::from_millis(20);
 
-/// Chunks that wait. A handler that streams faster than the store writes waits here.
+/// The most chunks that wait to be sent. A handler that streams faster than the store writes is slowed down.
 const WAITING_MAX: usize = 1_024;
 
-/// Nothing is started until the first chunk: most handlers stream none.
+/// The chunks of one call. Its task starts at the first chunk, because most handlers stream none.
 pub(super) struct ChunkStream {
     claim: Arc<dyn HeldClaim>,
     started: OnceLock<Started>,
@@ -35,7 +35,7 @@ struct Started {
     sender: mpsc::Sender<(Value, usize)>,
     failed: Arc<OnceLock<ClaimError>>,
     end: CancellationToken,
-    /// Stops when it is dropped.
+    /// The sending task, which is aborted on drop.
     sending: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
@@ -51,18 +51,18 @@ impl ChunkStream {
             return Err(ClaimError::Refused(why));
         }
         let started = self.started.get_or_init(|| Started::new(self.claim.clone()));
-        // Closed when it failed, and once the call has ended: later chunks are no part of it.
+        // The channel is closed after a failure, and once the call has ended: later chunks are not part of the call.
         let sent = started.sender.send((chunk, bytes)).await;
         sent.map_err(|_| started.failed.get().cloned().unwrap_or(ClaimError::Lost))
     }
 
-    /// Nothing more comes: returns when what came is kept, or cannot be.
+    /// Ends the stream. Returns when the chunks are stored, or when storing failed.
     pub(super) async fn end(&self) {
         let Some(started) = self.started.get() else { return };
         started.end.cancel();
         let sending = started.sending.lock().take();
         if let Some(sending) = sending {
-            // It only fails to be joined if it panicked; a chunk less is no reason to lose the result.
+            // Joining fails only if the task panicked; a lost chunk is no reason to lose the result.
             let _ = sending.await;
         }
     }

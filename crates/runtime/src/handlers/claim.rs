@@ -1,4 +1,4 @@
-//! The claim behind a call: what a handler can say about it while it works.
+//! The claim behind a call, and the reports that a handler can make about it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use serde_json::Value;
 use switchyard_core::run::LogLine;
 use tokio_util::sync::CancellationToken;
 
-/// Reports about a claim to its source: the store of this process, or a server.
+/// Sends reports about a claim to its source: the store of this process, or a server.
 #[async_trait]
 pub trait HeldClaim: Send + Sync {
-    /// Keeps how far the node is, instead of what was kept before. Durable at return.
+    /// Stores a checkpoint, replacing the earlier one. Durable at return.
     async fn checkpoint(&self, value: &Value) -> Result<(), ClaimError>;
 
-    /// Output as it comes, in order. Durable at return.
+    /// Stores partial output, in order. Durable at return.
     async fn chunks(&self, chunks: Vec<Value>) -> Result<(), ClaimError>;
 
-    /// Lines that were logged, in order. Durable at return, or dropped where they are beyond the bounds of an attempt.
+    /// Stores log lines, in order. Durable at return; lines beyond the limits of an attempt are dropped.
     async fn logs(&self, lines: Vec<LogLine>) -> Result<(), ClaimError>;
 
-    /// Says that the work goes on, and hears whether it should.
+    /// Reports that the work continues, and returns whether it should.
     async fn heartbeat(&self) -> Result<Beat, ClaimError>;
 }
 
@@ -34,7 +34,7 @@ pub enum Beat {
     Stop,
 }
 
-/// Why something could not be said about a claim.
+/// Why a report about a claim failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
     #[error("the claim does not count any more: the node was given to another worker, or its run has ended")]
@@ -45,7 +45,7 @@ pub enum ClaimError {
     Unavailable(String),
 }
 
-/// A request to stop, and whether the handler listens to it.
+/// A request to stop, and whether the handler observes it.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation {
     token: CancellationToken,
@@ -58,37 +58,38 @@ impl Cancellation {
         self.token.cancel();
     }
 
-    /// Resolves when it was asked for; for the worker, which does not count as a listener.
+    /// Resolves when a stop was requested. For the worker, which does not count as a listener.
     pub async fn requested(&self) {
         self.token.cancelled().await;
     }
 
-    /// Whether the handler has ever asked about it. One that has not is dropped at once when it should stop.
+    /// Whether the handler has ever observed the request. A handler that has not is dropped at once when it should
+    /// stop.
     pub fn is_listened_to(&self) -> bool {
         self.listened_to.load(Ordering::Relaxed)
     }
 
-    /// For the handler.
+    /// The token for the handler; marks the request as observed.
     pub fn listen(&self) -> &CancellationToken {
         self.listened_to.store(true, Ordering::Relaxed);
         &self.token
     }
 }
 
-/// How work ended that may be asked to stop.
+/// The end of work that can be asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped<T> {
-    /// No request to stop.
+    /// The work ended without a request to stop.
     Ended(T),
-    /// It was asked, and came to an end of its own.
+    /// The work was asked to stop, and ended by itself.
     WhenAsked(T),
-    /// It was asked, and did not listen or took too long.
+    /// The work was asked to stop, and was dropped because it did not listen or took too long.
     Dropped,
 }
 
 impl Cancellation {
-    /// Carries work on until it ends, or for `grace` after it was asked to stop. Work that does not listen has none:
-    /// it is dropped where it awaits.
+    /// Runs work until it ends, or for `grace` after a request to stop. Work that does not listen gets no grace
+    /// period: it is dropped at its current await.
     pub async fn carry<T>(&self, work: impl Future<Output = T>, grace: Duration) -> Stopped<T> {
         let mut work = pin!(work);
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Which call of a handler this is, and what it can do while it lasts.
+//! The context of a handler's call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use super::claim::{Beat, Cancellation, ClaimError, HeldClaim};
 use super::logs::LogStream;
 use crate::AttemptError;
 
-/// Which call this is.
+/// The context of a call: its identity, and the reports that the handler can make.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HandlerContext {
     pub run: RunId,
     pub node: Arc<str>,
-    /// From 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// `<run>/<node>`: the same for every attempt.
     pub idempotency_key: String,
-    /// What an earlier call for this node has kept.
+    /// The checkpoint of an earlier call for this node.
     pub checkpoint: Option<Value>,
     pub cancellation: Cancellation,
     claim: Arc<dyn HeldClaim>,
@@ -41,7 +41,7 @@ impl fmt::Debug for HandlerContext {
     }
 }
 
-/// Everything that a call is made with.
+/// The parts of a handler's call.
 pub struct HandlerCall {
     pub run: RunId,
     pub node: Arc<str>,
@@ -50,7 +50,7 @@ pub struct HandlerCall {
     pub checkpoint: Option<Value>,
     pub cancellation: Cancellation,
     pub claim: Arc<dyn HeldClaim>,
-    /// Ended by the caller, also where the call is dropped.
+    /// The log of the call. The caller ends it, also if the call is dropped.
     pub logs: Arc<LogStream>,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Debug for HandlerCall {
 }
 
 impl HandlerCall {
-    /// Calls the handler. What it has streamed is kept before its result is answered.
+    /// Calls the handler. Its streamed chunks are stored before its result is returned.
     pub async fn make(self, handler: &dyn Handler) -> Result<Value, AttemptError> {
         let (context, input) = self.begin();
         let chunks = context.chunks.clone();
@@ -96,24 +96,24 @@ pub fn idempotency_key(run: RunId, node: &str) -> String {
 }
 
 impl HandlerContext {
-    /// Keeps how far the node is, instead of what was kept before. Durable at return.
+    /// Stores a checkpoint, replacing the earlier one. Durable at return.
     pub async fn keep(&self, value: &Value) -> Result<(), ClaimError> {
         self.heard(self.claim.checkpoint(value).await)
     }
 
-    /// Shows a piece of output to followers of the run. It becomes durable soon, in order, not yet at return.
+    /// Streams a chunk of output to followers of the run. It becomes durable soon after, in order, not yet at return.
     pub async fn stream(&self, chunk: Value) -> Result<(), ClaimError> {
         self.heard(self.chunks.push(chunk).await)
     }
 
-    /// Logs a message, each line of it by itself. It becomes durable soon, in order, and at the latest with the result of
-    /// the call; what is beyond the bounds of an attempt is dropped.
+    /// Logs a message, line by line. The lines become durable soon, in order, at the latest with the result of the
+    /// call; lines beyond the limits of an attempt are dropped.
     pub fn log(&self, level: LogLevel, message: &str) {
         self.logs.push(Some(level), message);
     }
 
-    /// Says that the work goes on. Workers say so by themselves as long as the process lives; this is for finding
-    /// out at once whether the work still counts.
+    /// Reports that the work continues. Workers do so by themselves as long as the process lives; call this to find
+    /// out at once whether the claim is still valid.
     pub async fn heartbeat(&self) -> Result<(), ClaimError> {
         let beat = self.heard(self.claim.heartbeat().await)?;
         if beat == Beat::Stop {
@@ -122,7 +122,7 @@ impl HandlerContext {
         Ok(())
     }
 
-    /// A call whose claim is lost should stop.
+    /// Requests a stop if the claim is lost.
     fn heard<T>(&self, answer: Result<T, ClaimError>) -> Result<T, ClaimError> {
         if matches!(answer, Err(ClaimError::Lost)) {
             self.cancellation.request();

@@ -1,6 +1,6 @@
-//! Lines that a handler or a program logs: gathered while the store is busy, so that many lines share an event.
+//! Log lines of handlers and programs, batched while the store is busy, so that many lines share an event.
 //!
-//! Logging never fails and never delays the work: what cannot be kept is dropped.
+//! Logging never fails and never delays the work: lines that cannot be stored are dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use crate::secrets::Revealed;
 /// The longest line. The rest of a longer one is cut off.
 pub const LOG_LINE_BYTES_MAX: usize = 4 * 1024;
 
-/// Lines of one event.
+/// The most lines and bytes of one event.
 const BATCH_LINES_MAX: usize = 256;
 const BATCH_BYTES_MAX: usize = 32 * 1024;
 
-/// At most one event in this time, so that a history stays short.
+/// The shortest time between two events, so that a history stays short.
 const PACE: Duration = Duration::from_millis(100);
 
-/// How long the end of an attempt waits until its last lines are kept.
+/// How long the end of an attempt waits until its last lines are stored.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
-/// The log of one claim. Nothing is started until the first line: most handlers log none.
+/// The log of one claim. Its task starts at the first line, because most handlers log none.
 pub struct LogStream {
     claim: Arc<dyn HeldClaim>,
     clock: Arc<dyn Clock>,
     buffer: Arc<Buffer>,
-    /// Stops when it is dropped.
+    /// The sending task, which is aborted on drop.
     sending: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
@@ -53,10 +53,10 @@ struct Buffer {
 #[derive(Default)]
 struct Waiting {
     lines: Vec<LogLine>,
-    /// Of all lines so far.
+    /// The number of all lines so far.
     lines_total: usize,
     bytes_total: usize,
-    /// Nothing more is taken: the claim is lost, or the call has ended.
+    /// No more lines are accepted: the claim is lost, or the call has ended.
     closed: bool,
 }
 
@@ -65,7 +65,7 @@ impl LogStream {
         Self { claim, clock, buffer: Arc::default(), sending: Mutex::default() }
     }
 
-    /// Adds a message, each line of it by itself.
+    /// Adds a message, line by line.
     pub fn push(&self, level: Option<LogLevel>, message: &str) {
         let at = self.clock.now();
         let lines = message.lines().map(|line| LogLine { at, level, message: cut(line) });
@@ -79,12 +79,12 @@ impl LogStream {
         }
     }
 
-    /// Nothing more comes: returns when what came is kept, or cannot be.
+    /// Ends the log. Returns when its lines are stored, or when storing failed or took too long.
     pub async fn end(&self) {
         self.buffer.end.cancel();
         let sending = self.sending.lock().take();
         if let Some(sending) = sending {
-            // Neither a panic nor a slow store is a reason to lose the result.
+            // Neither a panic nor a slow store may lose the result.
             let _ = tokio::time::timeout(FLUSH_MAX, sending).await;
         }
         self.buffer.waiting.lock().closed = true;
@@ -92,8 +92,8 @@ impl LogStream {
 }
 
 impl Buffer {
-    /// Whether anything was added. The store drops what is beyond its bounds and marks that: so one line more than it
-    /// keeps has to reach it, and not many.
+    /// Adds lines; returns whether it added any. The store drops lines beyond its limits and marks that, so one line
+    /// more than the limit has to reach it, and not many.
     fn add(&self, lines: impl Iterator<Item = LogLine>) -> bool {
         let mut waiting = self.waiting.lock();
         let before = waiting.lines.len();
@@ -155,13 +155,13 @@ async fn send(buffer: Arc<Buffer>, claim: Arc<dyn HeldClaim>) {
     }
 }
 
-/// A line as it is kept.
+/// A line cut to the longest length.
 pub(crate) fn cut(line: &str) -> String {
     let end = line.floor_char_boundary(LOG_LINE_BYTES_MAX);
     if end < line.len() { format!("{}…", &line[..end]) } else { line.to_owned() }
 }
 
-/// Bytes of a program, line by line, without secrets. A line without an end is cut into lines of the longest length.
+/// Splits the output of a program into lines without secrets. A line that is too long is split.
 #[derive(Debug)]
 pub(crate) struct ByteLines<'s> {
     open: Vec<u8>,
@@ -176,7 +176,7 @@ impl<'s> ByteLines<'s> {
     pub(crate) fn push(&mut self, bytes: &[u8], log: &LogStream) {
         self.open.extend_from_slice(bytes);
         self.open = self.secrets.redact_bytes(std::mem::take(&mut self.open));
-        // What is at the end may be the beginning of a secret: it stays until more has come.
+        // The end may be the beginning of a secret: it is held back until more bytes arrive.
         let mut settled = self.open.len().saturating_sub(self.secrets.longest());
         while let Some(end) = self.open[..settled].iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.open.drain(..=end).collect();
@@ -189,7 +189,7 @@ impl<'s> ByteLines<'s> {
         }
     }
 
-    /// What was held back, and what has come after the last line break.
+    /// Logs the bytes that were held back, and those after the last line break.
     pub(crate) fn finish(&mut self, log: &LogStream) {
         let open = self.secrets.redact_bytes(std::mem::take(&mut self.open));
         for line in open.split_inclusive(|byte| *byte == b'\n') {
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::Secrets;
 
-    /// Keeps what is logged, as long as it is asked to.
+    /// A claim that collects its log lines, or fails as lost.
     #[derive(Default)]
     struct Kept {
         lines: Mutex<Vec<LogLine>>,

@@ -1,4 +1,4 @@
-//! What `map`, `loop` and `workflow` share: runs of their own, and what those came to.
+//! Shared code of `map`, `loop` and `workflow`: child runs and their results.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::{Call, Done};
 use crate::evaluate::{prepare_input, render_labels};
 use crate::{AttemptError, ids};
 
-/// How many runs may be below each other. A workflow that calls itself ends here.
+/// The deepest nesting of runs. A workflow that calls itself ends here.
 const DEPTH_MAX: u32 = 16;
 
-/// The child workflow, known everywhere when this returns.
+/// The child workflow, available to all processes when this returns.
 pub(super) async fn program(call: &Call<'_>, body: &Body) -> Result<Arc<Program>, AttemptError> {
     if call.task.depth >= DEPTH_MAX {
         let message = format!("this run has {DEPTH_MAX} runs above it, and may not start another below");
@@ -23,7 +23,7 @@ pub(super) async fn program(call: &Call<'_>, body: &Body) -> Result<Arc<Program>
     Ok(call.services.catalog.body(body).await?)
 }
 
-/// A run to start. It stays in the partition of its parent, whose script starts it.
+/// The specification of a child run. It stays in the partition of its parent, whose script starts it.
 pub(super) async fn spec(
     call: &Call<'_>,
     program: &Arc<Program>,
@@ -43,7 +43,7 @@ pub(super) fn wait_for(plan: ChildrenPlan) -> Done {
     Done::Waiting(WaitFor::Children(Box::new(plan)))
 }
 
-/// Waits for a single run.
+/// Waits for a single child run.
 pub(super) async fn wait_for_one(call: &Call<'_>, body: &Body, input: Value) -> Result<Done, AttemptError> {
     let program = program(call, body).await?;
     let child = spec(call, &program, input).await?;
@@ -57,7 +57,7 @@ pub(super) async fn wait_for_one(call: &Call<'_>, body: &Body, input: Value) -> 
     }))
 }
 
-/// The output of a single run, or why there is none.
+/// The output of a single child run, or an error that explains why there is none.
 pub(super) async fn only_output(
     call: &Call<'_>,
     children: &[Child],
@@ -91,7 +91,7 @@ pub(super) fn why(child: &Child) -> String {
     }
 }
 
-/// The node's time-out covers all its runs, from the moment a worker was first handed it.
+/// The end of the node's time-out, which covers all its child runs, from the first delivery of the node to a worker.
 pub(super) fn timeout_at(call: &Call<'_>) -> Option<Timestamp> {
     call.node.timeout.map(|timeout| call.task.started_at.plus(timeout))
 }

@@ -37,7 +37,7 @@ async fn next(call: &Call<'_>, spec: &CompiledLoop, last: Value) -> Result<Done,
     children::wait_for_one(call, &spec.body, input(call, last).await?).await
 }
 
-/// Without an `input`, an iteration gets the output of the one before.
+/// The input of an iteration: without `input`, the output of the previous iteration.
 async fn input(call: &Call<'_>, last: Value) -> Result<Value, NodeError> {
     let Some(template) = &call.node.input else { return Ok(last) };
     let mut scope = call.scope.clone();

@@ -17,10 +17,10 @@ use crate::payloads::PAYLOAD_BYTES_MAX;
 
 const ITEMS_MAX: usize = 100_000;
 
-/// What the inputs of all children may have inline: they stand in one event of the run's history.
+/// The largest size of all inline inputs together: one event of the run's history contains them.
 const INLINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Outputs that are fetched at once.
+/// How many outputs are loaded at once.
 const LOADS_MAX: usize = 16;
 
 pub(super) async fn execute(call: &Call<'_>, spec: &CompiledMap) -> Result<Done, AttemptError> {
@@ -68,7 +68,7 @@ async fn plan(
     let mut inline_bytes = 0;
     let mut children = Vec::with_capacity(count);
     for (index, item) in items.into_iter().enumerate() {
-        // Nothing here waits while inputs are small, and the timeout has to get its turn.
+        // Yields to the timeout: this loop does not await while inputs are small.
         tokio::task::consume_budget().await;
         let child = child(call, program, &mut scope, index, item).await;
         let child = child.map_err(|error| about_item(index, count, error))?;
@@ -83,7 +83,7 @@ async fn plan(
     Ok(children)
 }
 
-/// Without an `input`, a child gets its item.
+/// The specification of one child. Without `input`, the child gets its item.
 async fn child(
     call: &Call<'_>,
     program: &Arc<Program>,
@@ -115,7 +115,8 @@ async fn gather(call: &Call<'_>, spec: &CompiledMap, ended: &[Child]) -> Result<
     Ok(Value::Array(loads.try_collect().await?))
 }
 
-/// The one that is to blame: after a failure the children before it can be cancelled, those after it not started.
+/// The child that the error names. A failed child comes first: after a failure, children before it may be cancelled
+/// and those after it not started.
 fn first_failed(ended: &[Child]) -> Option<usize> {
     let failed = |child: &Child| child.end.as_ref().is_some_and(|end| end.status == EndStatus::Failed);
     let ended_badly = |child: &Child| child.end.is_some() && !children::has_succeeded(child);
@@ -130,7 +131,7 @@ fn output(child: &Child) -> Payload {
     }
 }
 
-/// Before anything is loaded: the list is going to be one value.
+/// Refuses outputs that are too large together, before they are loaded into one list.
 fn check_size(outputs: &[Payload]) -> Result<(), NodeError> {
     let bytes: u64 = outputs.iter().map(Payload::size_bytes).sum();
     if bytes > PAYLOAD_BYTES_MAX as u64 {
@@ -145,7 +146,7 @@ async fn load(call: &Call<'_>, output: Payload) -> Result<Value, AttemptError> {
     Ok(call.services.payloads.load(&output).await?)
 }
 
-/// For people: counted from 1.
+/// The name of an item in messages, counted from 1.
 fn item_name(index: usize, count: usize) -> String {
     format!("item {} of {count}", index + 1)
 }

@@ -1,4 +1,4 @@
-//! What nodes do: one file for each kind.
+//! Node kinds: one file for each.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,32 +35,33 @@ mod tests;
 pub use command::Commands;
 pub use http::{Egress, HttpCalls};
 
-/// An HTTP client with this process's TLS, before it is built. `http` nodes have one of their own ([`HttpCalls`]).
+/// A client builder with this process's TLS. `http` nodes have a client of their own ([`HttpCalls`]).
 pub fn http_client() -> reqwest::ClientBuilder {
     http::client()
 }
 
-/// The code of an attempt that took longer than it may. The core uses the same for claims past their limit.
+/// The error code of an attempt that exceeded its time limit. The core uses the same code for claims past their
+/// limit.
 pub const TIMEOUT: &str = "timeout";
 
-/// The code of an evaluation that costs more than it may.
+/// The error code of an evaluation that exceeded its budget.
 const EXPRESSION_BUDGET: &str = "expression_budget";
 
-/// What nodes may do with the machine and the network of their worker.
+/// Limits on what nodes may do with the machine and the network of their worker.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSettings {
-    /// `command` nodes run programs on this machine.
+    /// Whether `command` nodes may run programs on this machine.
     pub allow_commands: bool,
     pub commands: Commands,
     pub egress: Egress,
     pub secrets: Secrets,
 }
 
-/// What node kinds can use. One for all slots of a worker.
+/// The services that node kinds use, shared by all slots of a worker.
 pub struct Services {
     pub http: HttpCalls,
     pub handlers: Handlers,
-    /// `command` nodes run programs on this machine: off unless allowed.
+    /// Whether `command` nodes may run programs on this machine.
     pub allow_commands: bool,
     pub commands: Commands,
     pub secrets: Secrets,
@@ -109,7 +110,7 @@ impl Services {
     }
 }
 
-/// One execution of a node. Its `when` is true, its timeout is running.
+/// One execution of a node, whose `when` is true and whose timeout is running.
 #[derive(Debug)]
 pub struct Call<'a> {
     pub task: &'a Task,
@@ -118,20 +119,20 @@ pub struct Call<'a> {
     /// `input`, `run`, and the nodes that this one reads.
     pub scope: &'a Scope,
     pub services: &'a Services,
-    /// What a handler can say while it works.
+    /// The claim of the call, for reports while the handler works.
     pub held: &'a Held,
-    /// Those that the node's expressions name; none until it is executed.
+    /// The secrets that the node's expressions name; none until the node is executed.
     pub secrets: &'a Revealed,
 }
 
-/// What an execution came to, if it did not fail.
+/// The result of an execution that did not fail.
 #[derive(Debug)]
 pub enum Done {
     Output(Value),
     Waiting(WaitFor),
 }
 
-/// Executes a node once. Dropping the future stops it: a request is given up, a program is killed.
+/// Executes a node once. Dropping the future stops it: an HTTP request is abandoned, a program is killed.
 pub async fn execute(call: Call<'_>) -> Result<Done, AttemptError> {
     if call.node.secrets.is_empty() {
         return dispatch(call).await;

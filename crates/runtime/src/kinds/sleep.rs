@@ -1,4 +1,4 @@
-//! `sleep`: waits for a moment. The timer duty wakes it, no worker is held.
+//! `sleep`: waits until a moment. The timer duty wakes it, so no worker is occupied.
 
 use switchyard_core::NodeError;
 use switchyard_core::run::WaitFor;
@@ -7,7 +7,8 @@ use switchyard_lang::program::CompiledSleep;
 use super::{Call, expression_error};
 use crate::evaluate::evaluate;
 
-/// A moment that has passed is waited for as well, and comes at once: one way for all sleeps.
+/// The moment to wait for. A moment in the past also becomes a wait, which ends at once, so that all sleeps work
+/// alike.
 pub(super) async fn execute(call: &Call<'_>, spec: &CompiledSleep) -> Result<WaitFor, NodeError> {
     let sleep = (spec.clone(), call.services.clock.now());
     let until = evaluate(&sleep, call.scope, |(spec, now), scope, budget| spec.wake_at(scope, *now, budget));

@@ -17,7 +17,7 @@ pub(super) async fn execute(call: &Call<'_>, spec: &CompiledWorkflow) -> Result<
     }
 }
 
-/// Without an `input` the child gets an empty map, so that its `input.x` says what is missing.
+/// The input of the child: without `input` an empty map, so that an error about `input.x` names the missing field.
 async fn input(call: &Call<'_>) -> Result<Value, NodeError> {
     match call.node.input {
         Some(_) => call.input().await,

@@ -1,4 +1,4 @@
-//! Remembered results of nodes with a `cache`. A cache that cannot be reached is a cache miss.
+//! Cached results of nodes with a `cache`. An unreachable cache is a cache miss.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Under which key the result of a node is remembered: a hash of the node and of all that it acts on.
+//! The cache key of a node's result: a hash of the node and of all values that it acts on.
 //!
 //! Keys are stored, so their encoding is explicit and has a version. A key of another version is a cache miss, which
 //! costs one execution: nothing looks for older forms.
@@ -20,17 +20,17 @@ struct Encoding<'a> {
     acts_on: ActsOn<'a>,
 }
 
-/// What a node acts on.
+/// The values that a node's result depends on.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ActsOn<'a> {
-    /// Its `cache.key`, or its rendered fields.
+    /// The node's `cache.key`, or its rendered fields.
     Value(Value),
-    /// Everything that it can see.
+    /// All inputs and outputs that the node can read.
     Scope { input: &'a Payload, nodes: Vec<ReadNode<'a>> },
 }
 
-/// A node that it reads, with all that expressions can see of it.
+/// A node whose results the cached node reads, with all fields that expressions can see.
 #[derive(Serialize)]
 pub(super) struct ReadNode<'a> {
     node: &'a str,

@@ -1,4 +1,4 @@
-//! A task as it is told to workers that are not part of this program.
+//! Descriptions of tasks for workers outside this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::handlers::idempotency_key;
 use crate::kinds::Services;
 
 impl Prepared {
-    /// Everything that a worker elsewhere needs.
+    /// Describes a task with everything that an external worker needs.
     pub async fn describe(
         &self,
         services: &Services,

@@ -1,4 +1,4 @@
-//! From a claimed task to its outcome in this process: prepared, called under a time limit, with panics caught.
+//! Executes a claimed task in this process: prepares it, calls the node under a time limit, and catches panics.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -15,13 +15,13 @@ use crate::AttemptError;
 use crate::kinds::{self, Call, Done, Services, TIMEOUT};
 use crate::secrets::Revealed;
 
-/// An error is the store's: the task has no outcome.
+/// Executes a task. `Err` is an error of the store: the task has no outcome.
 pub(super) async fn execute(
     services: &Services,
     task: &Task,
     held: &Held,
 ) -> Result<TaskOutcome, StoreError> {
-    // A panic in one handler must not take the other slots of this process with it.
+    // A panic in one handler must not stop the other slots of this process.
     match AssertUnwindSafe(attempt(services, task, held)).catch_unwind().await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(error)) => error.outcome(),
@@ -43,8 +43,7 @@ async fn attempt(services: &Services, task: &Task, held: &Held) -> Result<TaskOu
     }
 }
 
-/// The store enforces the same limit, for a worker that does not come to this. What is executed here ends by itself,
-/// and at once.
+/// Applies the time limit. The store enforces the same limit for workers that fail to; here it takes effect at once.
 async fn within(
     limit: Option<Duration>,
     work: impl Future<Output = Result<Done, AttemptError>>,

@@ -1,4 +1,4 @@
-//! Looks after tasks that take long: tells the store that they are alive, and them that they should stop.
+//! Sends heartbeats for long tasks to the store, and forwards requests to stop to the tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use switchyard_store::HotStore;
 
 use crate::handlers::Cancellation;
 
-/// What a slot holds right now.
+/// The task that a slot executes now.
 #[derive(Debug, Default)]
 pub(super) struct Holding {
     held: Mutex<Option<Held>>,
@@ -56,7 +56,7 @@ pub(super) async fn keep_claims(
         match hot.heartbeat(&claims, lease).await {
             Ok(standings) => {
                 for (held, standing) in held.iter().zip(standings) {
-                    // A lost claim is no longer ours: the handler's result will not count.
+                    // The claim is lost or its run is closing: the handler should stop.
                     if standing != ClaimStatus::Held {
                         held.stop.request();
                     }

@@ -1,7 +1,7 @@
-//! The life of a task that is called outside this program: begun when it is handed out, finished when its worker says
-//! what became of it.
+//! The lifecycle of a task that an external worker executes: begun when it is handed out, finished when the worker
+//! reports the result.
 //!
-//! What both need comes from the definition and from the run, so another process may finish what this one has begun.
+//! Both steps read everything from the definition and the run, so one process may finish a task that another began.
 
 use serde_json::Value;
 use switchyard_core::NodeError;
@@ -13,25 +13,25 @@ use super::prepare::{self, Preparation, prepare};
 use crate::AttemptError;
 use crate::kinds::Services;
 
-/// What there is to do about a task that was claimed for a worker.
+/// The result of [`begin`].
 #[derive(Debug)]
 pub enum Begun {
-    /// The worker has to call it.
+    /// The worker has to execute the task.
     Call(Box<Prepared>),
-    /// There is nothing to call: it is skipped, its result is remembered, or it failed before its call.
+    /// The task needs no call: it is skipped, its result is cached, or it failed before the call.
     Settle(TaskOutcome),
 }
 
-/// What a worker says became of its task.
+/// A worker's report about its task.
 #[derive(Debug)]
 pub enum Report {
     Succeeded(Value),
     Failed(NodeError),
-    /// Not done, not failed.
+    /// The worker hands the task back, neither done nor failed.
     Released,
 }
 
-/// Looks at a claimed task before its worker does. An error is the store's: another process may try.
+/// Prepares a claimed task before its worker gets it. `Err` is an error of the store: another process may try.
 pub async fn begin(services: &Services, task: &Task) -> Result<Begun, StoreError> {
     match prepare(services, task).await {
         Ok(Preparation::Ready(prepared)) => Ok(Begun::Call(prepared)),
@@ -40,8 +40,8 @@ pub async fn begin(services: &Services, task: &Task) -> Result<Begun, StoreError
     }
 }
 
-/// What a worker's report comes to: its output is kept, and remembered if the node has a cache. An error is the
-/// store's, and the task is still the worker's.
+/// Turns a worker's report into an outcome: stores the output, and caches it if the node has a cache. `Err` is an
+/// error of the store; the worker keeps the task.
 pub async fn finish(services: &Services, task: &Task, report: Report) -> Result<TaskOutcome, StoreError> {
     match report {
         Report::Failed(error) => Ok(TaskOutcome::Failed(error)),

@@ -1,4 +1,4 @@
-//! A claim on the store of this process.
+//! A claim in the store of this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::engine::keep_lines;
 use crate::handlers::{Beat, Cancellation, ClaimError, HeldClaim, LogStream};
 use crate::payloads::PayloadError;
 
-/// What a slot gives to the call of a node.
+/// The claim that a slot passes to the call of a node.
 #[derive(Clone)]
 pub struct Held {
     pub cancellation: Cancellation,
     pub claim: Arc<dyn HeldClaim>,
-    /// What is logged, by a handler or a program.
+    /// The log of the handler or program.
     pub logs: Arc<LogStream>,
 }
 

@@ -1,4 +1,4 @@
-//! A number of slots, started and stopped together.
+//! A pool of slots that are started and stopped together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,17 @@ const TELL_EVERY: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
-    /// Its name in histories.
+    /// The name of the worker in histories.
     pub name: Arc<str>,
     /// Tasks executed at once.
     pub slots: usize,
-    /// The types of task it takes.
+    /// The types of task that the worker takes.
     pub queues: Arc<[Arc<str>]>,
-    /// How long a claim lasts without a heartbeat; without one, as long as the process.
+    /// How long a claim lasts without a heartbeat; if `None`, as long as the process.
     pub lease: Option<Duration>,
-    /// How often long tasks are looked after: heartbeats out, requests to stop in.
+    /// How often heartbeats are sent for long tasks, which also fetch requests to stop.
     pub keep_every: Duration,
-    /// How long a handler that listens for requests to stop may take to do so.
+    /// How long a handler that observes cancellation may take to stop.
     pub stop_grace: Duration,
     /// How often a worker that stops tells how far it is.
     pub tell_every: Duration,
@@ -38,7 +38,7 @@ const ALL_QUEUES: [&str; 8] =
     ["builtin", "transform", "timer", "hitl", "flow", "http", "command", "function*"];
 
 impl WorkerSettings {
-    /// For a worker in the same process as its store.
+    /// Settings for a worker in the same process as its store.
     pub fn embedded(slots: usize) -> Self {
         Self {
             name: format!("embedded-{}", std::process::id()).into(),
@@ -51,15 +51,16 @@ impl WorkerSettings {
         }
     }
 
-    /// For a worker that is a process of its own: what it holds comes back to others when it has been silent for `lease`.
+    /// Settings for a worker in a process of its own. Other workers get its tasks when it has been silent for
+    /// `lease`.
     pub fn distributed(name: impl Into<Arc<str>>, slots: usize, lease: Duration) -> Self {
         // Three heartbeats may be lost before the lease is.
         let keep_every = (lease / 4).min(Duration::from_secs(5));
         Self { name: name.into(), lease: Some(lease), keep_every, ..Self::embedded(slots) }
     }
 
-    /// Takes tasks of these types alone. `function` stands for nodes with a `queue`: functions of other programs are left
-    /// to workers that serve them.
+    /// Takes only tasks of these types. `function` stands for nodes with a `queue`: functions of other programs are
+    /// left to workers that serve them.
     pub fn of_types(mut self, types: &[String]) -> Self {
         self.queues =
             types.iter().map(|kind| if kind == "function" { "function.*" } else { kind }.into()).collect();
@@ -73,28 +74,28 @@ impl WorkerSettings {
     }
 }
 
-/// What the slots of a worker share.
+/// The state that the slots of a worker share.
 pub(super) struct Shared {
     pub(super) hot: Arc<dyn HotStore>,
     pub(super) services: Arc<Services>,
     pub(super) want: Want,
-    /// For a call that only settles.
+    /// The empty request, for a call that only settles.
     pub(super) nothing: Want,
-    /// No further claim.
+    /// Stops claiming.
     pub(super) stop: CancellationToken,
-    /// Give back what is held.
+    /// Hands back the tasks in progress.
     pub(super) hand_back: CancellationToken,
     pub(super) stop_grace: Duration,
-    /// What last kept the store from answering.
+    /// The error while the store does not answer.
     pub(super) trouble: watch::Sender<Option<String>>,
 }
 
-/// How busy a worker is.
+/// The load of a worker.
 #[derive(Clone, Debug)]
 pub struct Busy(Arc<[Arc<Holding>]>);
 
 impl Busy {
-    /// Slots that hold a task.
+    /// The number of slots that hold a task.
     pub fn slots(&self) -> usize {
         self.0.iter().filter(|holding| holding.is_held()).count()
     }
@@ -106,7 +107,7 @@ pub struct WorkerPool {
     slots: JoinSet<()>,
     busy: Busy,
     tell_every: Duration,
-    // A set of one: it is stopped even if this pool is dropped without a shutdown.
+    // A set with one task, which is aborted even if this pool is dropped without a shutdown.
     keeper: JoinSet<()>,
 }
 
@@ -148,12 +149,13 @@ impl WorkerPool {
         self.busy.clone()
     }
 
-    /// Tells what keeps the store from answering, as long as something does.
+    /// The receiver holds the reason while the store does not answer.
     pub fn trouble(&self) -> watch::Receiver<Option<String>> {
         self.shared.trouble.subscribe()
     }
 
-    /// Stops in order: no further claim; tasks may finish for `grace`; then they are handed back, not lost.
+    /// Stops the worker in phases: it claims no more tasks, lets tasks finish for `grace`, and then hands back the
+    /// rest.
     pub async fn shut_down(mut self, grace: Duration) {
         self.shared.stop.cancel();
         tracing::info!(phase = 1, running = self.busy.slots(), "stopping: no further task is claimed");
@@ -163,12 +165,13 @@ impl WorkerPool {
             self.shared.hand_back.cancel();
             while self.slots.join_next().await.is_some() {}
         }
-        // Awaited: the next owner may need what it holds.
+        // Awaited, because the next owner may need the resources that the keeper holds.
         self.keeper.shutdown().await;
         tracing::info!(phase = 3, "every task is finished or handed back");
     }
 
-    /// Whether every slot was done in time. Logs its progress, for the operator of a long stop.
+    /// Waits until every slot is done; returns whether that was in time. Logs progress, for the operator of a long
+    /// stop.
     async fn finish_within(&mut self, grace: Duration) -> bool {
         let begun = tokio::time::Instant::now();
         let (over, at_first) = (begun + grace, self.busy.slots());

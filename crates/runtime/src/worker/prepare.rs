@@ -1,4 +1,4 @@
-//! Before and after the call of a node, for every kind of worker: skipping, condition, cache, payloads.
+//! The steps before and after the call of a node, for every kind of worker: skipping, condition, cache, payloads.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::evaluate::{evaluate, holds, render};
 use crate::kinds::{self, Services};
 use crate::payloads::PayloadError;
 
-/// What there is to do about a claimed task.
+/// The result of preparing a claimed task.
 #[derive(Debug)]
 pub(super) enum Preparation {
-    /// Nothing: it is skipped, or its result is remembered.
+    /// The task needs no call: it is skipped, or its result is cached.
     Settled(TaskOutcome),
     /// The node has to be called.
     Ready(Box<Prepared>),
 }
 
-/// A task whose node has to be called, with what its expressions can see.
+/// A task whose node has to be called, with the scope of its expressions.
 #[derive(Debug)]
 pub struct Prepared {
     pub program: Arc<Program>,
@@ -60,7 +60,7 @@ impl Prepared {
         kinds::input(self.node(task), &self.scope).await
     }
 
-    /// Puts away what the call gave, and remembers it if the node has a cache.
+    /// Stores the output of the call, and caches it if the node has a cache.
     pub(super) async fn succeed(
         &self,
         services: &Services,
@@ -71,7 +71,7 @@ impl Prepared {
     }
 }
 
-/// The same for a task that may have been prepared by another process.
+/// Like [`Prepared::succeed`], for a task that another process may have prepared.
 pub(super) async fn succeed(
     services: &Services,
     task: &Task,
@@ -100,7 +100,7 @@ async fn keep(
     Ok(TaskOutcome::Succeeded(output))
 }
 
-/// What the node's expressions can see.
+/// The values that the node's expressions can see.
 async fn scope(services: &Services, task: &Task, program: &Program) -> Result<Scope, AttemptError> {
     let mut scope = Scope::new(services.payloads.load(&task.input).await?);
     let tick = if program.reads_schedule { scheduled_at(services, task.run).await? } else { None };
@@ -121,8 +121,8 @@ async fn scope(services: &Services, task: &Task, program: &Program) -> Result<Sc
     Ok(scope)
 }
 
-/// The tick that a schedule started the run for, or the topmost run above it. Tasks do not carry it: few workflows
-/// ask, and the acceptance of a run is in the archive before its first task is handed out.
+/// The tick for which a schedule started the run, or its topmost ancestor. Tasks do not carry it: few workflows read
+/// it, and the acceptance of a run is in the archive before its first task is handed out.
 async fn scheduled_at(services: &Services, mut run: RunId) -> Result<Option<Timestamp>, AttemptError> {
     loop {
         let first = services.archive.events(run, 0, 1).await?;
@@ -137,7 +137,7 @@ async fn scheduled_at(services: &Services, mut run: RunId) -> Result<Option<Time
     }
 }
 
-/// Asked until it is first found true: a node that has started runs of its own is past its condition.
+/// Whether the node's condition is true. It is not evaluated again once the node has started child runs.
 async fn condition_holds(task: &Task, node: &CompiledNode, scope: &Scope) -> Result<bool, NodeError> {
     match &node.when {
         Some(when) if task.rounds == 0 && task.children.is_none() => {
@@ -147,7 +147,7 @@ async fn condition_holds(task: &Task, node: &CompiledNode, scope: &Scope) -> Res
     }
 }
 
-/// The same node that would act on the same has the same result.
+/// The cache key: the same node with the same values has the same result.
 async fn cache_key(
     task: &Task,
     program: &Arc<Program>,
@@ -164,7 +164,7 @@ async fn cache_key(
     Ok(Some(cache_key::digest(&task.node, program.ir.node(task.ix).fingerprint, acts_on)))
 }
 
-/// Everything that the node would act on, if that is in its fields.
+/// All values that the node acts on, if its fields contain them.
 async fn rendered(program: &Arc<Program>, task: &Task, scope: &Scope) -> Result<Option<Value>, ExprError> {
     let scope = &with_secret_names(program.node(task.ix), scope);
     let node = (program.clone(), task.ix);
@@ -174,7 +174,8 @@ async fn rendered(program: &Arc<Program>, task: &Task, scope: &Scope) -> Result<
     .await
 }
 
-/// A secret's name stands for its value: a key is stored, and a rotated secret gives the same result.
+/// A scope with the names of secrets in place of their values: keys are stored, and a rotated secret must give the
+/// same key.
 fn with_secret_names(node: &CompiledNode, scope: &Scope) -> Scope {
     let mut scope = scope.clone();
     let names = node.secrets.iter().map(|name| (name.clone(), Value::String(format!("secret {name}"))));

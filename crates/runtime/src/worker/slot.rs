@@ -1,4 +1,4 @@
-//! One slot: settle what is done, claim what is next, execute it; wait only when there is nothing.
+//! A slot of a worker: settles the last task, claims the next, executes it; waits only when there is none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::pool::Shared;
 use crate::handlers::Stopped;
 use crate::kinds::TIMEOUT;
 
-/// How long to wait after the store did not answer.
+/// How long a slot waits after the store did not answer.
 const AFTER_TROUBLE: Duration = Duration::from_millis(500);
 
 pub(super) struct Slot {
@@ -28,14 +28,14 @@ impl Slot {
 
     pub(super) async fn work(self) {
         let mut done: Option<Settlement> = None;
-        // What keeps this process from executing what it claims.
+        // The error that keeps this process from executing its tasks.
         let mut unable: Option<StoreError> = None;
         loop {
             let stopping = self.shared.stop.is_cancelled();
             if stopping && done.is_none() {
                 return;
             }
-            // What is handed back is for others: who claims in the same call would get it again.
+            // A task that is handed back is for other workers: claiming in the same call could return it again.
             let want = if stopping || unable.is_some() { &self.shared.nothing } else { &self.shared.want };
             match self.shared.hot.step(done.iter().cloned().collect(), want).await {
                 Ok((settled, tasks)) => {
@@ -68,7 +68,7 @@ impl Slot {
         }
     }
 
-    /// An error is the store's: the task is handed back.
+    /// Executes a task. `Err` is an error of the store: the task is handed back.
     async fn execute(&self, task: Task) -> (ClaimRef, Result<TaskOutcome, StoreError>) {
         let claim = ClaimRef { run: task.run, node: task.node.clone(), claim: task.claim };
         let held = self.hold(claim.clone());
@@ -79,12 +79,12 @@ impl Slot {
             biased;
             ended = held.cancellation.carry(work, self.shared.stop_grace) => match ended {
                 Stopped::Ended(ended) | Stopped::WhenAsked(ended @ Ok(TaskOutcome::Succeeded(_) | TaskOutcome::Cached(_))) => ended,
-                // Its error does not matter: it was told to stop.
+                // A result other than success does not matter, because the handler was asked to stop.
                 Stopped::WhenAsked(_) | Stopped::Dropped => Ok(TaskOutcome::Cancelled),
             },
             () = self.shared.hand_back.cancelled() => Ok(TaskOutcome::HandedBack),
         };
-        // Also what an attempt logged that was stopped or took too long.
+        // Also stores the log of an attempt that was stopped or timed out.
         held.logs.end().await;
         self.holding.put_down();
         let metrics = self.shared.services.observe.metrics();
@@ -93,7 +93,7 @@ impl Slot {
         (claim, ended)
     }
 
-    /// What a handler logs says which step it is.
+    /// The tracing span of a task, so that log lines of a handler name the step.
     fn span(&self, task: &Task) -> Span {
         let worker = &self.shared.want.worker;
         tracing::info_span!("step", run = %task.run, node = %task.node, attempt = task.attempt, %worker)
@@ -125,9 +125,9 @@ impl Slot {
         }
     }
 
-    /// Whether to stop trying, because the worker is being shut down anyway.
+    /// Reports the error and waits. Returns whether to stop trying, because the worker is shutting down.
     async fn give_up(&self, error: &StoreError) -> bool {
-        // Every slot finds out, again and again: it is said once.
+        // Every slot gets this error repeatedly; it is logged once.
         let why = error.to_string();
         let said = self.shared.trouble.send_if_modified(|trouble| trouble.replace(why.clone()) != Some(why));
         if said {
@@ -143,7 +143,7 @@ impl Slot {
     }
 }
 
-/// The store ends such an attempt as well, and may have been first.
+/// Whether the attempt timed out. The store enforces the same limit, and may have been first.
 fn took_too_long(outcome: &TaskOutcome) -> bool {
     matches!(outcome, TaskOutcome::Failed(error) if *error.code == *TIMEOUT)
 }

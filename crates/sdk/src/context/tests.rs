@@ -1,5 +1,5 @@
-//! What a handler logs. The only test in this binary: tracing remembers for the whole process whether there is a subscriber
-//! to a line, and a test beside it that does not listen would decide that for both.
+//! Log lines of a handler. This is the only test in this binary: tracing caches for the whole process whether a call
+//! site has a subscriber, and another test without a subscriber could disable the lines of this one.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ impl Write for Written {
     }
 }
 
-// On one thread, so that the subscriber of this test hears the handler.
+// On one thread, so that the subscriber of this test receives the handler's lines.
 #[tokio::test(flavor = "current_thread")]
 async fn what_a_handler_logs_carries_its_run_and_node() {
     let written = Written::default();

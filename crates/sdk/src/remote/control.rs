@@ -1,4 +1,4 @@
-//! Changing the course of a run, and what waits for a person.
+//! Commands to a run, and approvals.
 
 use serde::Serialize;
 use switchyard_api::Approval;
@@ -10,53 +10,53 @@ use crate::switchyard::to_value;
 use crate::{Error, PendingApproval};
 
 impl RemoteSwitchyard {
-    /// Gives a run news by name. A `wait` node that asks for it goes on, now or when it gets there.
+    /// Sends a named signal to a run. A `wait` node for this signal completes, now or when the run reaches it.
     pub async fn signal(&self, run: RunId, name: &str, payload: impl Serialize) -> Result<(), Error> {
         self.client.signal(run, name, &to_value(payload)?).await?;
         Ok(())
     }
 
-    /// Closes a run: what runs is stopped, and what had succeeded is undone by its `compensate`. `by` is for the
-    /// history.
+    /// Cancels a run: running nodes are stopped, and succeeded nodes are undone by their `compensate`. The history
+    /// shows `by` and the reason.
     pub async fn cancel(&self, run: RunId, by: &str, reason: &str) -> Result<(), Error> {
         self.client.cancel(run, by, reason, true, false).await?;
         Ok(())
     }
 
-    /// Starts no further node of a run until it is resumed.
+    /// Pauses a run: no further node starts until it is resumed.
     pub async fn pause(&self, run: RunId, by: &str) -> Result<(), Error> {
         self.client.pause(run, by).await?;
         Ok(())
     }
 
-    /// Takes back a pause.
+    /// Resumes a paused run.
     pub async fn resume(&self, run: RunId, by: &str) -> Result<(), Error> {
         self.client.resume(run, by).await?;
         Ok(())
     }
 
-    /// Starts a failed or cancelled run over, from what failed.
+    /// Restarts a failed or cancelled run from the nodes that failed.
     pub async fn retry(&self, run: RunId, by: &str) -> Result<(), Error> {
         self.client.retry(run, by).await?;
         Ok(())
     }
 
-    /// Everything that waits for a decision, newest first.
+    /// Lists all pending approvals, newest first.
     pub async fn approvals(&self) -> Result<Vec<PendingApproval>, Error> {
         self.pending(None).await
     }
 
-    /// The same for one run.
+    /// Lists the pending approvals of one run.
     pub async fn approvals_of(&self, run: RunId) -> Result<Vec<PendingApproval>, Error> {
         self.pending(Some(run)).await
     }
 
-    /// Says yes; the run goes on. `by` and the comment are for the history and for the workflow's expressions.
+    /// Approves: the run continues. The history and the workflow's expressions see `by` and the comment.
     pub async fn approve(&self, approval: &ApprovalId, by: &str, comment: &str) -> Result<RunId, Error> {
         Ok(self.client.decide(approval, Decision::Approved, by, comment).await?.run_id)
     }
 
-    /// Says no; the node fails with the code `rejected`.
+    /// Rejects: the node fails with the code `rejected`.
     pub async fn reject(&self, approval: &ApprovalId, by: &str, comment: &str) -> Result<RunId, Error> {
         Ok(self.client.decide(approval, Decision::Rejected, by, comment).await?.run_id)
     }
@@ -64,7 +64,7 @@ impl RemoteSwitchyard {
     async fn pending(&self, run: Option<RunId>) -> Result<Vec<PendingApproval>, Error> {
         let mut pending = Vec::new();
         for listed in self.client.approvals(run, false).await? {
-            // A list leaves payloads out.
+            // The list omits payloads.
             pending.push(shown(self.client.approval(&listed.approval).await?));
         }
         Ok(pending)

@@ -1,4 +1,4 @@
-//! A server, and what a program does with it.
+//! Submits, follows and controls runs on a server.
 
 mod control;
 
@@ -12,7 +12,7 @@ use crate::switchyard::to_value;
 use crate::workflow::ForServer;
 use crate::{Error, RunEvents, RunOutcome, SubmitOptions, Workflow, outcome};
 
-/// A server before it is asked anything.
+/// Configures a [`RemoteSwitchyard`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked until `open`"]
 pub struct RemoteSwitchyardBuilder(ClientBuilder);
@@ -22,12 +22,12 @@ impl RemoteSwitchyardBuilder {
         Self(Client::builder(url))
     }
 
-    /// The secret that the server knows this program by.
+    /// Sets the API key of this program.
     pub fn api_key(self, key: impl Into<String>) -> Self {
         Self(self.0.api_key(key))
     }
 
-    /// Asks the server whether it is there.
+    /// Checks that the server answers.
     pub async fn open(self) -> Result<RemoteSwitchyard, Error> {
         let client = self.0.build()?;
         client.server().await?;
@@ -35,9 +35,9 @@ impl RemoteSwitchyardBuilder {
     }
 }
 
-/// A server, with the same words as a [`Switchyard`](crate::Switchyard) in this process. Cloning is cheap.
+/// A server, with the same methods as a [`Switchyard`](crate::Switchyard) in this process. Cloning is cheap.
 ///
-/// Its `function` nodes are executed by [`Worker`](crate::Worker)s, in this process or in others.
+/// [`Worker`](crate::Worker)s execute its `function` nodes, in this process or in others.
 #[derive(Clone, Debug)]
 pub struct RemoteSwitchyard {
     client: Client,
@@ -46,8 +46,8 @@ pub struct RemoteSwitchyard {
 impl RemoteSwitchyard {
     /// Submits a run and waits for its end.
     ///
-    /// An error means that the run was not accepted, or that its end is not known; a run that failed is an `Ok` with
-    /// the failure in it.
+    /// An error means that the run was not accepted, or that its outcome is unknown; a failed run is an `Ok` that
+    /// contains the failure.
     pub async fn run<T: DeserializeOwned>(
         &self,
         workflow: impl Into<Workflow>,
@@ -62,7 +62,8 @@ impl RemoteSwitchyard {
         self.submit_with(workflow, input, SubmitOptions::new()).await
     }
 
-    /// The same with a key, a deadline, a limit. A submission is repeated when the connection breaks, and accepted once.
+    /// Submits a run with options. If the connection breaks, the client repeats the submission; the server accepts it
+    /// once.
     pub async fn submit_with(
         &self,
         workflow: impl Into<Workflow>,
@@ -80,7 +81,7 @@ impl RemoteSwitchyard {
         Ok(self.client.submit(&options.apply_remote(submission)).await?.run_id)
     }
 
-    /// Waits for the end of a run, which may be one that ended long ago; also while the server is restarted.
+    /// Waits for the end of a run, also across restarts of the server. Returns at once if the run has already ended.
     pub async fn wait<T: DeserializeOwned>(&self, run: RunId) -> Result<RunOutcome<T>, Error> {
         let view = self.view(run).await?;
         if view.status.is_terminal() {
@@ -91,17 +92,17 @@ impl RemoteSwitchyard {
         outcome::read(self.view(run).await?)
     }
 
-    /// The events of a run, from after event `after` (0: from its beginning), then live, to its end.
+    /// Follows the events of a run after event `after` (0: from the beginning), then live, to its end.
     pub fn follow(&self, run: RunId, after: u64) -> RunEvents {
         RunEvents::at_server(self.client.follow(run, after))
     }
 
-    /// A run as it is now: its status, and every node with attempts, output and error.
+    /// Gets the current state of a run: its status, and every node with attempts, output and error.
     pub async fn view(&self, run: RunId) -> Result<RunView, Error> {
         Ok(self.client.run(run).await?)
     }
 
-    /// Gives a workflow its own name as a registered one: a new version, unless the newest is the same already.
+    /// Registers a workflow under its own name: as a new version, unless it equals the newest.
     pub async fn register_workflow(&self, workflow: impl Into<Workflow>) -> Result<WorkflowRecord, Error> {
         match workflow.into().for_server()? {
             ForServer::Definition(definition) => Ok(self.client.register_workflow(&definition).await?),
@@ -109,7 +110,7 @@ impl RemoteSwitchyard {
         }
     }
 
-    /// Everything that the server can do and this type has no word for: patches, forks, schedules, lists.
+    /// The HTTP client, for operations that this type lacks: patches, forks, schedules, lists.
     pub fn client(&self) -> &Client {
         &self.client
     }

@@ -1,4 +1,4 @@
-//! What waits for a person.
+//! Approvals: decisions that runs wait for.
 
 use std::sync::Arc;
 
@@ -11,43 +11,43 @@ use switchyard_store::{ApprovalFilter, ApprovalRecord, ApprovalStatus};
 use super::Switchyard;
 use crate::Error;
 
-/// A question that a `hitl` node asks.
+/// A pending approval of a `hitl` node.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PendingApproval {
-    /// What to decide it by.
+    /// The id for [`Switchyard::approve`] and [`Switchyard::reject`].
     pub id: ApprovalId,
     /// The run that waits.
     pub run: RunId,
     /// The node that asks.
     pub node: Arc<str>,
-    /// Who should decide. Shown, not enforced.
+    /// The person who should decide. Not enforced.
     pub approver: Option<Arc<str>>,
-    /// The question.
+    /// The question to the approver.
     pub prompt: Option<Arc<str>>,
-    /// The node's input: what to decide on.
+    /// The node's input, on which the approver decides.
     pub payload: Value,
-    /// When it is decided without a person.
+    /// When the approval times out.
     pub timeout_at: Option<Timestamp>,
 }
 
 impl Switchyard {
-    /// Everything that waits for a decision, newest first.
+    /// Lists all pending approvals, newest first.
     pub async fn approvals(&self) -> Result<Vec<PendingApproval>, Error> {
         self.pending(None).await
     }
 
-    /// The same for one run.
+    /// Lists the pending approvals of one run.
     pub async fn approvals_of(&self, run: RunId) -> Result<Vec<PendingApproval>, Error> {
         self.pending(Some(run)).await
     }
 
-    /// Says yes; the run goes on. `by` and the comment are for the history and for the workflow's expressions.
+    /// Approves: the run continues. The history and the workflow's expressions see `by` and the comment.
     pub async fn approve(&self, approval: &ApprovalId, by: &str, comment: &str) -> Result<RunId, Error> {
         Ok(self.decide(approval, Decision::Approved, by, comment).await?)
     }
 
-    /// Says no; the node fails with the code `rejected`.
+    /// Rejects: the node fails with the code `rejected`.
     pub async fn reject(&self, approval: &ApprovalId, by: &str, comment: &str) -> Result<RunId, Error> {
         Ok(self.decide(approval, Decision::Rejected, by, comment).await?)
     }

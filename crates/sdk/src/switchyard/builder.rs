@@ -1,4 +1,4 @@
-//! Opening a Switchyard.
+//! Configures and opens a Switchyard.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use switchyard_store::Clock;
 use super::Switchyard;
 use crate::{Context, Error, HandlerError, handler};
 
-/// How long handlers may finish when it is shut down.
+/// How long a shutdown waits for handlers.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A Switchyard before it is open: where its data is, and what its handlers are.
+/// Configures a [`Switchyard`]: its data folder, its handlers and its limits.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is opened until `open`"]
 pub struct SwitchyardBuilder {
@@ -29,14 +29,13 @@ impl SwitchyardBuilder {
         Self { options: Options::new(data), grace: GRACE }
     }
 
-    /// Adds what `function: <name>` in a workflow calls, or replaces it.
+    /// Adds the handler that `function: <name>` in a workflow calls, or replaces it.
     ///
-    /// The node's input is deserialised into `I`. If that does not work, the node fails for good with the code
-    /// `input`; a node without `input` gives `null`, which is `()`. What the handler returns is serialised, and if
-    /// that does not work the node fails for good with the code `output`. A panic is a failed attempt with the code
-    /// `panic`.
+    /// The node's input is deserialised into `I`. If that fails, the node fails for good with the code `input`; a node
+    /// without `input` gives `null`, which is `()`. The handler's return value is serialised. If that fails, the node
+    /// fails for good with the code `output`. A panic is a failed attempt with the code `panic`.
     ///
-    /// The same attempt can be made twice, see [`Context::idempotency_key`].
+    /// The same attempt can run twice, see [`Context::idempotency_key`].
     pub fn handler<I, O, F, Fut>(mut self, name: &str, function: F) -> Self
     where
         I: DeserializeOwned + Send + 'static,
@@ -48,7 +47,7 @@ impl SwitchyardBuilder {
         self
     }
 
-    /// How many nodes are executed at once, over all runs: 64 unless said.
+    /// Sets how many nodes are executed at once, over all runs; the default is 64.
     pub fn slots(mut self, slots: usize) -> Self {
         self.options.slots = slots;
         self
@@ -60,13 +59,13 @@ impl SwitchyardBuilder {
         self
     }
 
-    /// How long handlers may finish when it is shut down: 5 seconds unless said.
+    /// Sets how long a shutdown waits for handlers; the default is 5 seconds.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How long a handler that listens for requests to stop may take to do so: 10 seconds unless said.
+    /// Sets how long a handler that listens for cancellation may take to stop; the default is 10 seconds.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.options.stop_grace = grace;
         self
@@ -82,8 +81,8 @@ impl SwitchyardBuilder {
         self
     }
 
-    /// Takes the folder for this process alone, makes it if it is not there, and starts to work: every unfinished
-    /// run in it goes on.
+    /// Opens the folder exclusively for this process, creates it if it does not exist, and starts to work: all
+    /// unfinished runs in it continue.
     pub async fn open(self) -> Result<Switchyard, Error> {
         let embedded = Embedded::open(self.options).await?;
         let trouble = embedded.work();

@@ -1,4 +1,4 @@
-//! Changing the course of a run.
+//! Commands to a run: signal, cancel, pause, resume, retry.
 
 use serde::Serialize;
 use switchyard_core::RunId;
@@ -8,13 +8,13 @@ use super::{Switchyard, caller, to_value};
 use crate::Error;
 
 impl Switchyard {
-    /// Gives a run news by name. A `wait` node that asks for it goes on, now or when it gets there.
+    /// Sends a named signal to a run. A `wait` node for this signal completes, now or when the run reaches it.
     pub async fn signal(&self, run: RunId, name: &str, payload: impl Serialize) -> Result<(), Error> {
         Ok(self.engine().signal(&caller(), run, &ids::operation_id(), name, &to_value(payload)?).await?)
     }
 
-    /// Closes a run: what runs is stopped, and what had succeeded is undone by its `compensate`. `by` is for the
-    /// history.
+    /// Cancels a run: running nodes are stopped, and succeeded nodes are undone by their `compensate`. The history
+    /// shows `by` and the reason.
     pub async fn cancel(&self, run: RunId, by: &str, reason: &str) -> Result<(), Error> {
         Ok(self
             .engine()
@@ -22,17 +22,17 @@ impl Switchyard {
             .await?)
     }
 
-    /// Starts no further node of a run until it is resumed.
+    /// Pauses a run: no further node starts until it is resumed.
     pub async fn pause(&self, run: RunId, by: &str) -> Result<(), Error> {
         Ok(self.engine().pause(&Principal::local(by), run, &ids::operation_id()).await?)
     }
 
-    /// Takes back a pause.
+    /// Resumes a paused run.
     pub async fn resume(&self, run: RunId, by: &str) -> Result<(), Error> {
         Ok(self.engine().resume(&Principal::local(by), run, &ids::operation_id()).await?)
     }
 
-    /// Starts a failed or cancelled run over, from what failed.
+    /// Restarts a failed or cancelled run from the nodes that failed.
     pub async fn retry(&self, run: RunId, by: &str) -> Result<(), Error> {
         Ok(self.engine().retry(&Principal::local(by), run, &ids::operation_id()).await?)
     }

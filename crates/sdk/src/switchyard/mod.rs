@@ -1,4 +1,4 @@
-//! An engine in this process, and what a program does with it.
+//! Submits, follows and controls runs of an engine in this process.
 
 mod approvals;
 mod builder;
@@ -25,8 +25,8 @@ pub use builder::SwitchyardBuilder;
 
 /// An open data folder in which this process works.
 ///
-/// Leave it with [`Switchyard::shut_down`]. One that is dropped instead loses nothing either, but what it started
-/// holds the folder until the tokio runtime ends.
+/// Close it with [`Switchyard::shut_down`]. Dropping it loses nothing either, but its background tasks hold the folder
+/// until the tokio runtime ends.
 #[derive(Debug)]
 pub struct Switchyard {
     embedded: Embedded,
@@ -35,21 +35,21 @@ pub struct Switchyard {
 }
 
 impl Switchyard {
-    /// The same for a server: runs are submitted to it, followed and controlled there. Handlers for it are a
-    /// [`Worker`](crate::Worker).
+    /// Creates a builder for a server instead of an engine in this process: it submits, follows and controls runs
+    /// there. A [`Worker`](crate::Worker) runs handlers for a server.
     pub fn connect(url: &str) -> RemoteSwitchyardBuilder {
         RemoteSwitchyardBuilder::new(url)
     }
 
-    /// With its state in this folder, not open yet.
+    /// Creates a builder for a Switchyard with its state in this folder.
     pub fn builder(data: impl Into<PathBuf>) -> SwitchyardBuilder {
         SwitchyardBuilder::new(data.into())
     }
 
     /// Submits a run and waits for its end.
     ///
-    /// An error means that the run was not accepted, or that its end is not known; a run that failed is an `Ok` with
-    /// the failure in it.
+    /// An error means that the run was not accepted, or that its outcome is unknown; a failed run is an `Ok` that
+    /// contains the failure.
     pub async fn run<T: DeserializeOwned>(
         &self,
         workflow: impl Into<Workflow>,
@@ -64,7 +64,7 @@ impl Switchyard {
         self.submit_with(workflow, input, SubmitOptions::new()).await
     }
 
-    /// The same with a key, a deadline, a limit.
+    /// Submits a run with options.
     pub async fn submit_with(
         &self,
         workflow: impl Into<Workflow>,
@@ -77,7 +77,7 @@ impl Switchyard {
         Ok(self.engine().submit(&caller(), options.apply(submission)).await?.run())
     }
 
-    /// Waits for the end of a run, which may be one that ended long ago.
+    /// Waits for the end of a run. Returns at once if the run has already ended.
     pub async fn wait<T: DeserializeOwned>(&self, run: RunId) -> Result<RunOutcome<T>, Error> {
         let mut trouble = self.trouble.clone();
         tokio::select! {
@@ -87,42 +87,42 @@ impl Switchyard {
         outcome::read(self.view(run).await?)
     }
 
-    /// The events of a run, from after event `after` (0: from its beginning), then live, to its end.
+    /// Follows the events of a run after event `after` (0: from the beginning), then live, to its end.
     pub fn follow(&self, run: RunId, after: u64) -> RunEvents {
         RunEvents::here(self.engine().follow(run, after))
     }
 
-    /// A run as it is now: its status, and every node with attempts, output and error.
+    /// Gets the current state of a run: its status, and every node with attempts, output and error.
     pub async fn view(&self, run: RunId) -> Result<RunView, Error> {
         let state = self.engine().state(run).await?;
         Ok(self.engine().history().view(&state).await?)
     }
 
-    /// Gives a workflow its own name as a registered one: a new version, unless the newest is the same already.
+    /// Registers a workflow under its own name: as a new version, unless it equals the newest.
     pub async fn register_workflow(&self, workflow: impl Into<Workflow>) -> Result<WorkflowRecord, Error> {
         let engine = self.engine();
         let Resolved { program, .. } = workflow.into().resolve(engine).await?;
         Ok(engine.register_workflow(&caller(), &ids::operation_id(), &program).await?)
     }
 
-    /// The unfinished runs that were found when the folder was opened, and those that could not be taken up.
+    /// The unfinished runs that were in the folder when it was opened, and those that could not be recovered.
     pub fn recovered(&self) -> &Recovered {
         self.embedded.recovered()
     }
 
-    /// Everything that the engine can do and this type has no word for: patches, forks, histories, lists.
+    /// The engine, for operations that this type lacks: patches, forks, histories, lists.
     pub fn engine(&self) -> &Engine {
         self.embedded.engine()
     }
 
-    /// Stops in order: no further node starts, handlers may finish for the grace, the rest is handed back. What is
-    /// unfinished goes on when the folder is opened again.
+    /// Shuts down gracefully: no further node starts, handlers may finish within the grace period, and the other tasks
+    /// are released. Unfinished runs continue when the folder is opened again.
     pub async fn shut_down(self) {
         self.embedded.shut_down(self.grace).await;
     }
 }
 
-/// The program around this, where it gives no name.
+/// The caller of methods that take no name.
 fn caller() -> Principal {
     Principal::local("sdk")
 }
@@ -131,12 +131,12 @@ pub(crate) fn to_value(value: impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(value).map_err(Error::Value)
 }
 
-/// What keeps the store from answering, once something does.
+/// Waits until the store fails, and returns the reason.
 async fn said(trouble: &mut watch::Receiver<Option<String>>) -> String {
     let found = trouble.wait_for(Option::is_some).await.map(|why| (*why).clone());
     match found {
         Ok(Some(why)) => why,
-        // The worker is gone, which only happens when it is shut down.
+        // The sender is gone, which happens only at shutdown.
         _ => std::future::pending().await,
     }
 }

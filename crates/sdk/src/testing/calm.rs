@@ -1,4 +1,4 @@
-//! When nothing moves any more.
+//! Waits until no run can progress without the clock or a caller.
 
 use switchyard_core::run::{NodeState, Run};
 use switchyard_core::{RunId, Timestamp};
@@ -9,28 +9,28 @@ use switchyard_store::Unfinished;
 type Positions = Vec<(RunId, u64)>;
 
 enum Look {
-    /// A worker has something to do in this run.
+    /// A node of this run is queued or being executed.
     Busy(Follow),
     Idle(Positions),
-    /// A run ended while it was looked at.
+    /// A run ended between listing the runs and reading it.
     Moved,
 }
 
-/// Returns when no node is queued or executed and no timer is due: from then on only the clock, or a caller outside,
-/// moves anything. Says when the next timer is due.
+/// Waits until no node is queued or executed and no timer is due: then runs progress only if the clock moves or a
+/// caller acts. Returns when the next timer is due.
 pub(super) async fn settle(engine: &Engine) -> Result<Option<Timestamp>, EngineError> {
     let mut before: Option<(Positions, Option<Timestamp>)> = None;
     loop {
         match look(engine).await? {
             Look::Busy(follow) => {
                 before = None;
-                // The sender lives in the store. Should it go, the next look tells.
+                // The sender lives in the store. If it is gone, the next look returns the error.
                 let _ = follow.news().await;
             }
             Look::Moved => before = None,
             Look::Idle(now) => match before.take() {
-                // Runs are looked at one after the other. Seqs only grow: where two rounds agree, that is how all
-                // of them stood between the rounds, when the timers were looked at.
+                // Runs are read one after the other. Seqs only grow, so if two rounds agree, no run changed between
+                // the rounds, when the timers were checked.
                 Some((then, next)) if then == now => return Ok(next),
                 _ => {
                     let (fired, next) = engine.fire_timers().await?;
@@ -44,7 +44,7 @@ pub(super) async fn settle(engine: &Engine) -> Result<Option<Timestamp>, EngineE
 async fn look(engine: &Engine) -> Result<Look, EngineError> {
     let mut standing = Positions::new();
     for Unfinished { run: id, .. } in engine.history().unfinished().await? {
-        // Followed before it is looked at, so that no change falls between.
+        // Followed before it is read, so that no change is missed.
         let follow = engine.follow(id, 0);
         match engine.in_flight_state(id).await? {
             None => return Ok(Look::Moved),
@@ -58,7 +58,7 @@ async fn look(engine: &Engine) -> Result<Look, EngineError> {
 fn is_busy(run: &Run) -> bool {
     run.nodes.iter().any(|node| match node.state {
         NodeState::Running => true,
-        // A paused run, or one that stands in line, keeps its tokens to itself.
+        // A paused or queued run hands out no tasks.
         NodeState::Ready => run.hands_out(),
         _ => false,
     })

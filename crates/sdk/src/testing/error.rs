@@ -1,4 +1,4 @@
-//! What can go wrong in a test.
+//! Errors of the testing module.
 
 use switchyard_core::RunId;
 use switchyard_runtime::EngineError;
@@ -6,42 +6,42 @@ use switchyard_store::StoreError;
 
 use crate::Error;
 
-/// Why a test does not get on.
+/// The reason why a step of a test failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TestError {
-    /// No temporary folder could be made.
+    /// No temporary folder could be created.
     #[error("no temporary folder can be made")]
     Folder(#[source] std::io::Error),
 
-    /// The run waits for something that time does not bring: a signal, an approval.
+    /// The run waits for a signal or an approval, and no timer will end the wait.
     #[error("{run} does not end by itself: {waits}")]
     Stuck {
-        /// Which run.
+        /// The id of the run.
         run: RunId,
-        /// Its nodes that wait, and for what.
+        /// The nodes that wait, and what they wait for.
         waits: String,
     },
 
     /// A handler did not return within the test's `real_timeout`.
     #[error("{run} does not come to rest: {runs}")]
     Busy {
-        /// Which run.
+        /// The id of the run.
         run: RunId,
-        /// Its nodes that are being executed.
+        /// The nodes that are being executed.
         runs: String,
     },
 
     /// No approval of this node is pending.
     #[error("node `{node}` of {run} does not wait for an approval")]
     NotAsked {
-        /// Which run.
+        /// The id of the run.
         run: RunId,
-        /// Which node.
+        /// The id of the node.
         node: String,
     },
 
-    /// What Switchyard answered.
+    /// An error of Switchyard.
     #[error(transparent)]
     Switchyard(#[from] Error),
 }

@@ -1,4 +1,4 @@
-//! Workflows in tests: a real engine in a temporary folder, and a clock that only the test moves.
+//! Tests of workflows: a real engine in a temporary folder, with a clock that only the test moves.
 //!
 //! ```
 //! use std::time::Duration;
@@ -39,13 +39,12 @@
 //! # }
 //! ```
 //!
-//! Nothing here sleeps: the helpers wait for the engine to tell them that something has happened, and move the clock
-//! when nothing can happen any more without it.
+//! The helpers never sleep: they wait for notifications of the engine, and move the clock only when no run can progress
+//! without it.
 //!
-//! The clock is that of runs: sleeps, retries, deadlines, the time-outs of approvals and signals. What one execution
-//! takes is real: the `timeout` of a `function` node is measured by the machine, and so is a `tokio::time::sleep` in a
-//! handler. Do not pause tokio's own clock (`start_paused`): the engine waits for its disk, and tokio would take that
-//! for idleness.
+//! The test clock governs runs: sleeps, retries, deadlines, the time-outs of approvals and signals. Executions take
+//! real time: the machine's clock measures the `timeout` of a `function` node and a `tokio::time::sleep` in a handler.
+//! Do not pause tokio's own clock (`start_paused`): tokio would take the engine's waits for its disk for idleness.
 
 mod calm;
 mod error;

@@ -4,17 +4,17 @@ use serde::de::DeserializeOwned;
 
 use crate::{NodeState, NodeView, RunStatus, RunView};
 
-/// A run as it was looked at. The assertions panic with the whole of it, and can be chained.
+/// A snapshot of a run. The assertions panic with the whole snapshot as message, and can be chained.
 #[derive(Debug)]
 pub struct ObservedRun(pub(super) RunView);
 
 impl ObservedRun {
-    /// Everything there is to see.
+    /// The whole snapshot.
     pub fn view(&self) -> &RunView {
         &self.0
     }
 
-    /// A node of it. Panics if the graph has none of that id.
+    /// A node of the run. Panics if the graph has no node with this id.
     #[track_caller]
     pub fn node(&self, id: &str) -> &NodeView {
         let found = self.0.nodes.0.iter().find(|(node, _)| **node == *id);
@@ -34,7 +34,7 @@ impl ObservedRun {
         }
     }
 
-    /// Panics unless the run stands so.
+    /// Panics unless the run has this status.
     #[track_caller]
     pub fn assert_status(&self, status: RunStatus) -> &Self {
         assert_eq!(self.0.status, status, "status of {:#?}", self.0);
@@ -48,7 +48,7 @@ impl ObservedRun {
         self
     }
 
-    /// Panics unless so many attempts were begun.
+    /// Panics unless the node has had this many attempts.
     #[track_caller]
     pub fn assert_attempts(&self, id: &str, attempts: u32) -> &Self {
         assert_eq!(self.node(id).attempts, attempts, "attempts at node `{id}` in {:#?}", self.0);

@@ -13,34 +13,34 @@ use super::switchyard::Setup;
 use super::{ObservedRun, TestError, calm};
 use crate::{NodeState, RunOutcome, Switchyard, outcome};
 
-/// A run in a Switchyard of its own, whose clock stands still until it is moved.
+/// A run in a Switchyard of its own, whose clock stands still until the test moves it.
 #[derive(Debug)]
 pub struct TestRun {
     pub(super) switchyard: Switchyard,
     pub(super) run: RunId,
     pub(super) setup: Setup,
-    // After `switchyard`, so that the folder goes last.
+    // After `switchyard`, so that the folder is dropped last.
     pub(super) folder: TempDir,
 }
 
 impl TestRun {
-    /// Its id.
+    /// The id of the run.
     pub fn id(&self) -> RunId {
         self.run
     }
 
-    /// The Switchyard that it runs in, for further runs and for what has no helper here.
+    /// The Switchyard of the run, for further runs and for operations without a helper here.
     pub fn switchyard(&self) -> &Switchyard {
         &self.switchyard
     }
 
-    /// Where the clock stands.
+    /// The current time of the test clock.
     pub fn now(&self) -> Timestamp {
         self.setup.clock.now()
     }
 
-    /// Lets time pass: everything that is due on the way happens at its own moment and takes no time. Returns when
-    /// nothing moves any more.
+    /// Advances the clock, stopping at every timer that becomes due on the way. Returns when no run can progress any
+    /// more.
     pub async fn advance(&self, by: Duration) -> Result<(), TestError> {
         let target = self.now().plus(by);
         while let Some(next) = self.settle().await?.filter(|next| *next <= target) {
@@ -50,16 +50,16 @@ impl TestRun {
         Ok(())
     }
 
-    /// Moves the clock at once, past everything that is due on the way, and does not wait for handlers: for what
-    /// happens while one is at work, such as a deadline.
+    /// Moves the clock in one jump, then fires the timers that are due. Does not wait for handlers: use it to test what
+    /// happens while a handler runs, such as a deadline.
     pub async fn jump(&self, by: Duration) -> Result<(), TestError> {
         self.setup.clock.advance(by);
         self.switchyard.engine().fire_timers().await?;
         Ok(())
     }
 
-    /// Carries the run to its end: whenever nothing moves, the clock goes to the next timer. A person or a signal
-    /// that does not come is waited for until the time-out, and is an error if there is none.
+    /// Runs to the end of the run: whenever no run can progress, it moves the clock to the next timer. An approval or a
+    /// signal that does not arrive times out; without a time-out, this returns [`TestError::Stuck`].
     pub async fn run_to_end<T: DeserializeOwned>(&self) -> Result<RunOutcome<T>, TestError> {
         loop {
             let next = self.settle().await?;
@@ -73,21 +73,21 @@ impl TestRun {
         }
     }
 
-    /// Approves what this node asks.
+    /// Approves the pending approval of this node.
     pub async fn approve(&self, node: &str, by: &str, comment: &str) -> Result<(), TestError> {
         let approval = self.asked_by(node).await?;
         self.switchyard.approve(&approval, by, comment).await?;
         Ok(())
     }
 
-    /// Rejects what this node asks.
+    /// Rejects the pending approval of this node.
     pub async fn reject(&self, node: &str, by: &str, comment: &str) -> Result<(), TestError> {
         let approval = self.asked_by(node).await?;
         self.switchyard.reject(&approval, by, comment).await?;
         Ok(())
     }
 
-    /// Gives the run news.
+    /// Sends a signal to the run.
     pub async fn signal(&self, name: &str, payload: impl Serialize) -> Result<(), TestError> {
         Ok(self.switchyard.signal(self.run, name, payload).await?)
     }
@@ -97,13 +97,13 @@ impl TestRun {
         Ok(self.switchyard.cancel(self.run, by, reason).await?)
     }
 
-    /// The run as it stands when nothing moves any more.
+    /// Waits until no run can progress any more, and returns a snapshot of the run.
     pub async fn look(&self) -> Result<ObservedRun, TestError> {
         self.settle().await?;
         Ok(ObservedRun(self.switchyard.view(self.run).await?))
     }
 
-    /// The same folder in a new process, as far as the engine can tell.
+    /// Shuts the Switchyard down and reopens its folder, as a new process would.
     pub async fn restart(self) -> Result<Self, TestError> {
         let Self { switchyard, run, setup, folder } = self;
         switchyard.shut_down().await;
@@ -140,7 +140,7 @@ impl TestRun {
     }
 }
 
-/// The run's nodes in this state, in words.
+/// A text that lists the run's nodes in this state.
 fn nodes(view: &RunView, state: NodeState) -> String {
     let told = view.nodes.0.iter().filter(|(_, node)| node.status == state).map(|(id, node)| {
         match &node.waiting_for {

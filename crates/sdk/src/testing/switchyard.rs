@@ -1,4 +1,4 @@
-//! Setting a test up.
+//! Configures a test.
 
 use std::future::Future;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::{Context, HandlerError, Switchyard, SwitchyardBuilder, Workflow};
 /// 2026-01-01T00:00:00Z.
 const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
-/// A handler that takes longer than this hangs: the test says so instead of hanging too.
+/// How long a handler may take by default before the test fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A Switchyard for one test: its handlers, and the moment at which its clock stands.
+/// Configures a Switchyard for one test: its handlers, and the start of its clock.
 #[derive(Debug)]
 #[must_use = "nothing happens until `start`"]
 pub struct TestSwitchyard {
@@ -36,9 +36,9 @@ impl Default for TestSwitchyard {
 }
 
 impl TestSwitchyard {
-    /// Without handlers, at the beginning of 2026.
+    /// Creates a configuration without handlers, with the clock at the beginning of 2026.
     pub fn new() -> Self {
-        // The folder is made when the run starts, so that this cannot fail.
+        // `start` creates the folder, so that this cannot fail.
         Self { builder: Switchyard::builder(""), workflows: Vec::new(), now: START, real_timeout: PATIENCE }
     }
 
@@ -60,19 +60,20 @@ impl TestSwitchyard {
         self
     }
 
-    /// Where the clock stands.
+    /// Sets the start of the clock.
     pub fn starting_at(mut self, now: Timestamp) -> Self {
         self.now = now;
         self
     }
 
-    /// How long handlers may really take before the test gives up with [`TestError::Busy`]: 30 seconds unless said.
+    /// Sets how long handlers may take in real time before the test fails with [`TestError::Busy`]; the default is 30
+    /// seconds.
     pub fn real_timeout(mut self, real_timeout: Duration) -> Self {
         self.real_timeout = real_timeout;
         self
     }
 
-    /// Opens it and submits the run under test.
+    /// Opens the Switchyard and submits the run under test.
     pub async fn start(
         self,
         workflow: impl Into<Workflow>,
@@ -90,7 +91,7 @@ impl TestSwitchyard {
     }
 }
 
-/// What it is opened with, the first time and after a restart.
+/// The configuration with which the Switchyard is opened, the first time and after a restart.
 #[derive(Debug)]
 pub(super) struct Setup {
     builder: SwitchyardBuilder,

@@ -1,4 +1,4 @@
-//! What a worker can do, and for whom.
+//! Configures and starts a worker.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const LEASE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(5);
 const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
-/// A worker before it is started.
+/// Configures a [`Worker`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is claimed until `start`"]
 pub struct WorkerBuilder {
@@ -52,10 +52,10 @@ impl WorkerBuilder {
         }
     }
 
-    /// Adds what `function: <name>` in a workflow calls, or replaces it; exactly as
-    /// [`SwitchyardBuilder::handler`](crate::SwitchyardBuilder::handler) does. The worker gets tasks of the functions that
-    /// it has handlers for; every other function is left to other workers. A name may carry a version (`enrich@2`), so
-    /// that workers of two versions serve side by side.
+    /// Adds the handler that `function: <name>` in a workflow calls, or replaces it, exactly as
+    /// [`SwitchyardBuilder::handler`](crate::SwitchyardBuilder::handler) does. The worker claims the functions that it
+    /// has handlers for. A name may carry a version (`enrich@2`), so that workers of two versions can serve side by
+    /// side.
     pub fn handler<I, O, F, Fut>(mut self, name: &str, function: F) -> Self
     where
         I: DeserializeOwned + Send + 'static,
@@ -67,67 +67,67 @@ impl WorkerBuilder {
         self
     }
 
-    /// The secret that the server knows this worker by.
+    /// Sets the API key of this worker.
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.client = self.client.api_key(key);
         self
     }
 
-    /// Its name in the histories of runs: the process, unless said.
+    /// Sets the worker's name in the histories of runs; the default names the process.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Takes every task of nodes with this `queue` as well, whichever function it calls.
+    /// Also takes every task of nodes with this `queue`, whichever function it calls.
     pub fn queue(mut self, queue: &str) -> Self {
         self.queues.push(format!("function.{queue}"));
         self
     }
 
-    /// Takes tasks of nodes with a `queue` only: of those that [`WorkerBuilder::queue`] named.
+    /// Takes only tasks from the queues that [`WorkerBuilder::queue`] named.
     pub fn only_queues(mut self) -> Self {
         self.only_queues = true;
         self
     }
 
-    /// The version of this program, for `switchyard workers`.
+    /// Sets the version of this program, for `switchyard workers`.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// How many handlers run at once: 16 unless said.
+    /// Sets how many handlers run at once; the default is 16.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = slots.max(1);
         self
     }
 
-    /// How long a task stays this worker's after it was last heard of, a second to an hour: 30 seconds unless said.
+    /// Sets how long the worker keeps a task without a heartbeat, a second to an hour; the default is 30 seconds.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// How long handlers may finish when the worker is shut down: 5 seconds unless said.
+    /// Sets how long a shutdown waits for handlers; the default is 5 seconds.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How long a handler that listens for requests to stop may take to do so: 10 seconds unless said.
+    /// Sets how long a handler that listens for cancellation may take to stop; the default is 10 seconds.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.cancel_grace = grace;
         self
     }
 
-    /// The functions that it claims. The built-in ones are executed by the server.
+    /// The functions that the worker claims. The server executes the built-in ones.
     fn functions(&self) -> Vec<String> {
         let own = self.handlers.names().filter(|name| !self.only_queues && !BUILTINS.contains(name));
         own.map(str::to_owned).collect()
     }
 
-    /// Asks the server whether it is there, and starts to work. From then on the server may come and go.
+    /// Checks that the server answers, and starts to work. After that the worker tolerates an absent server.
     pub async fn start(self) -> Result<Worker, Error> {
         let functions = self.functions();
         let client = self.client.build()?;

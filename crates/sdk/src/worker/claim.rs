@@ -1,4 +1,4 @@
-//! A claim that a server gave.
+//! A claim from a server.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn claim_error(error: Error) -> ClaimError {
         Error::Refused(problem) if problem.code == "too_many_chunks" => {
             ClaimError::Refused(error.to_string())
         }
-        // The claim, its node or its run is not there any more.
+        // The claim, its node or its run no longer exists.
         Error::Refused(problem) if matches!(problem.status, 404 | 409) => ClaimError::Lost,
         Error::Refused(problem) if problem.status < 500 => ClaimError::Refused(error.to_string()),
         _ => ClaimError::Unavailable(error.to_string()),

@@ -1,4 +1,4 @@
-//! Claiming: as many tasks from the server as there are free slots.
+//! Claims as many tasks from the server as there are free slots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::task;
 
-/// The most that a server hands out at once.
+/// The most tasks that a server returns for one claim.
 const CLAIM_MAX: usize = 100;
 
-/// How long the server lets us wait for work.
+/// How long a claim waits for tasks.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// Between two tries while the server does not answer.
+/// The pause between two claims while the server does not answer.
 const AFTER_TROUBLE: Duration = Duration::from_millis(500);
 
-/// What a worker claims, and what it executes it with.
+/// The configuration and the shared state of a running worker.
 pub(super) struct Claiming {
     pub(super) client: Client,
     pub(super) handlers: Handlers,
     pub(super) name: String,
     pub(super) functions: Vec<String>,
-    /// As types of task.
+    /// The queues to claim from, as types of task.
     pub(super) queues: Vec<String>,
     pub(super) slots: usize,
     pub(super) version: String,
@@ -37,17 +37,17 @@ pub(super) struct Claiming {
     pub(super) hand_back: CancellationToken,
 }
 
-/// Works until it is stopped, and then until every task has ended.
+/// Claims and executes tasks until `stop` is cancelled, then waits until all tasks have ended.
 pub(super) async fn work(claiming: Arc<Claiming>) {
     let slots = Arc::new(Semaphore::new(claiming.slots));
     let mut tasks = JoinSet::new();
     let mut troubled = false;
     while let Some(first) = free_slot(&slots, &claiming.stop).await {
-        // Tasks that have ended are not kept.
+        // Removes tasks that have ended from the set.
         while tasks.try_join_next().is_some() {}
         let claimed = tokio::select! {
             claimed = claiming.claim(1 + slots.available_permits()) => claimed,
-            // The server notices that the request is gone, and hands out nothing.
+            // The server notices that the client has disconnected, and hands out no task.
             () = claiming.stop.cancelled() => break,
         };
         match claimed {
@@ -85,7 +85,7 @@ fn start(
 ) {
     let mut first = Some(first);
     for task in held {
-        // Only this loop takes slots: what was free when it asked is free still.
+        // Only this loop takes slots, so the slots that were free at the claim are still free.
         let slot = first.take().or_else(|| slots.clone().try_acquire_owned().ok());
         let claiming = claiming.clone();
         tasks.spawn(async move {

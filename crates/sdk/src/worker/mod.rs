@@ -1,4 +1,4 @@
-//! Handlers of this program, working for a server.
+//! Runs handlers of this program for a server.
 
 mod builder;
 mod claim;
@@ -34,34 +34,35 @@ pub use builder::WorkerBuilder;
 /// # }
 /// ```
 ///
-/// A server that is away is waited for. Tasks are kept alive by heartbeats; a task whose lease ran out all the same,
-/// because this process was cut off, is another worker's, and what its handler still gives does not count.
+/// If the server does not answer, the worker waits for it. The worker keeps its tasks with heartbeats. If a lease still
+/// expires, because this process was cut off, another worker gets the task, and this handler's result does not count.
 ///
-/// Leave it with [`Worker::shut_down`]. One that is dropped stops at once, and its tasks are done again by others when
-/// their leases run out.
+/// Stop it with [`Worker::shut_down`]. A dropped worker stops at once, and other workers execute its tasks again when
+/// the leases expire.
 #[derive(Debug)]
 pub struct Worker {
-    /// No further claim.
+    /// Stops further claims.
     stop: CancellationToken,
-    /// Give back what is held.
+    /// Makes all tasks stop and be released.
     hand_back: CancellationToken,
-    /// Ends when every task has.
+    /// Ends when all tasks have ended.
     working: JoinHandle<()>,
     grace: Duration,
 }
 
 impl Worker {
-    /// A worker for the server at this address, not started yet.
+    /// Creates a builder for a worker of the server at this address.
     pub fn connect(url: &str) -> WorkerBuilder {
         WorkerBuilder::new(url)
     }
 
-    /// Stops in order: no further task is claimed, handlers may finish for the grace, the rest is handed back.
+    /// Shuts down gracefully: claims no further task, lets handlers finish within the grace period, and releases the
+    /// other tasks.
     pub async fn shut_down(mut self) {
         self.stop.cancel();
         if tokio::time::timeout(self.grace, &mut self.working).await.is_err() {
             self.hand_back.cancel();
-            // It only fails to be joined if it panicked, and then there is nothing left to wait for.
+            // Joining fails only if the task panicked, and then there is nothing left to wait for.
             let _ = (&mut self.working).await;
         }
     }

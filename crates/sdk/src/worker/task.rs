@@ -1,4 +1,4 @@
-//! One task: called, kept alive, settled.
+//! Executes one task: calls its handler, sends heartbeats, and settles it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use switchyard_store::SystemClock;
 use super::claim::ClaimThere;
 use super::claiming::Claiming;
 
-/// Between two tries to settle while the server does not answer.
+/// The pause between two tries to settle while the server does not answer.
 const AFTER_TROUBLE: Duration = Duration::from_millis(500);
 
-/// What is said about a task in the end.
+/// The outcome of a task, as reported to the server.
 enum Settlement {
     Succeeded(Value),
     Failed(NodeError),
@@ -44,7 +44,7 @@ pub(super) async fn carry_out(claiming: &Claiming, task: HeldTask) {
     logs.end().await;
     let settlement = match ended {
         Stopped::Ended(Ok(output)) | Stopped::WhenAsked(Ok(output)) => Settlement::Succeeded(output),
-        // A server that did not take a checkpoint is no failure of the node.
+        // The node did not fail: the server did not store a checkpoint.
         Stopped::Ended(Err(AttemptError::StoreUnavailable(_))) => Settlement::Released,
         Stopped::Ended(Err(AttemptError::Node(error))) => Settlement::Failed(error),
         Stopped::WhenAsked(Err(_)) | Stopped::Dropped => Settlement::Released,
@@ -90,13 +90,13 @@ async fn call(
     })
 }
 
-/// Tells the server that the task is alive, and the handler that it should stop.
+/// Sends heartbeats to the server, and cancels the handler if the server says so or the claim is lost.
 async fn keep(held: &ClaimThere, lease: Duration, cancellation: &Cancellation) -> std::convert::Infallible {
     loop {
         tokio::time::sleep(lease / 3).await;
         match held.heartbeat().await {
             Ok(Beat::GoOn) => {}
-            // A lost claim is no longer ours: the handler's result will not count.
+            // Another worker may have the task: this handler's result will not count.
             Ok(Beat::Stop) | Err(ClaimError::Lost) => cancellation.request(),
             Err(error) => {
                 let ClaimRef { run, node, .. } = &held.claim;
@@ -106,7 +106,7 @@ async fn keep(held: &ClaimThere, lease: Duration, cancellation: &Cancellation) -
     }
 }
 
-/// Says what became of a task, for as long as it can be ours.
+/// Reports the outcome of a task; repeats that for the length of the lease while the server does not answer.
 async fn settle(claiming: &Claiming, claim: &ClaimRef, settlement: Settlement) {
     let until = tokio::time::Instant::now() + claiming.lease;
     loop {
@@ -132,7 +132,7 @@ async fn say(claiming: &Claiming, claim: &ClaimRef, settlement: &Settlement) -> 
     }
 }
 
-/// The server refuses messages of more than 4 KiB, and a failed task must not be lost for that.
+/// Shortens an error message: the server rejects messages of more than 4 KiB, and the failure must still be reported.
 fn short(message: &str) -> String {
     const BYTES_MAX: usize = 4_000;
     let end = message.floor_char_boundary(BYTES_MAX);

@@ -1,4 +1,4 @@
-//! What a handler is told about its call.
+//! The context of a handler's call.
 
 use std::sync::{Arc, Mutex};
 

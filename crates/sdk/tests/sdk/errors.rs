@@ -1,4 +1,4 @@
-//! Failures of handlers, and what becomes of them.
+//! Errors of handlers, and their effects on runs.
 
 use std::time::Duration;
 

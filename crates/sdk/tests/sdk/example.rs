@@ -1,4 +1,4 @@
-//! The examples, run.
+//! Runs the examples.
 
 #[path = "../../examples/greet.rs"]
 #[expect(dead_code, reason = "its `main` is for `cargo run`")]
@@ -20,7 +20,7 @@ async fn greet_greets() {
     let folder = tempfile::tempdir().unwrap();
     let greeting = greet::greet_in(folder.path(), "Ada".into()).await.unwrap();
     assert_eq!(greeting, "Hello, Countess Ada!");
-    // The folder was left in order: the next process can have it.
+    // The folder was closed properly: the next process can open it.
     let refused = greet::greet_in(folder.path(), String::new()).await.unwrap_err().to_string();
     assert!(refused.contains("whom shall I greet? (no_name)"), "{refused}");
 }

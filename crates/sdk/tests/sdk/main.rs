@@ -1,4 +1,4 @@
-//! The SDK as its users meet it.
+//! Tests of the SDK's public API.
 
 mod context;
 mod errors;

@@ -1,4 +1,4 @@
-//! What a handler says while it works: checkpoints, chunks, heartbeats; and what it hears: that it should stop.
+//! Checkpoints, chunks, heartbeats and log lines of a running handler, and its cancellation.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ nodes:
   copy: { type: function, function: copy, retry: { max_attempts: 3, initial: 1h } }
 "#;
 
-/// Copies pages until `stop`, then fails or hangs; goes on where the last call was.
+/// Copies pages up to `stop`, starting from the checkpoint of the last call.
 async fn copy(cx: &Context, stop: u32) -> Result<Vec<u32>, HandlerError> {
     let mut page: u32 = cx.checkpoint()?.unwrap_or(0);
     let from = page;
@@ -123,7 +123,7 @@ async fn a_handler_that_listens_comes_to_an_end_of_its_own() {
             let stop = cx.cancellation();
             tell.notify_one();
             stop.cancelled().await;
-            // Something that takes an await: it would not happen if the handler were dropped.
+            // Code after an await: it would not run if the handler were dropped.
             tokio::task::yield_now().await;
             bell.notify_one();
             Err::<(), _>(HandlerError::retryable("stopped", ""))
@@ -155,13 +155,13 @@ async fn a_heartbeat_says_that_the_run_is_being_closed() {
     begun.notified().await;
     run.cancel("me", "").await.unwrap();
     cancelled.notify_one();
-    // What was done is done: its result is kept, and the run is cancelled all the same.
+    // The handler's result is stored, and the run is cancelled nevertheless.
     let seen = run.look().await.unwrap();
     seen.assert_status(RunStatus::Cancelled);
     assert_eq!(run.switchyard().view(run.id()).await.unwrap().nodes.0[0].1.output.get(), "true");
 }
 
-/// Each attempt's lines, as `level message`.
+/// The log lines of each attempt, as `level message`.
 async fn logged(run: &TestRun) -> Vec<(u32, Vec<String>)> {
     let history = run.switchyard().engine().history();
     let page = history.logs(run.id(), 0, &LogFilter::default(), 10_000).await.unwrap();

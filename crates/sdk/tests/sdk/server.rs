@@ -1,4 +1,4 @@
-//! Handlers and runs at a server.
+//! Handlers and runs on a server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -167,7 +167,7 @@ async fn the_next_worker_goes_on_at_the_checkpoint() {
     let switchyard = server.switchyard().await;
     let run = switchyard.submit(one(""), ()).await.unwrap();
     reached.notified().await;
-    // Handed back, because there is no grace.
+    // The worker releases the task, because the grace period is zero.
     first.shut_down().await;
     let second = server.worker().handler("work", handler).start().await.unwrap();
     assert_eq!(switchyard.wait::<Value>(run).await.unwrap().output(), Ok(json!([1, 7])), "the same attempt");

@@ -1,4 +1,4 @@
-//! A Switchyard and its folder: names, versions, keys, what is refused.
+//! A Switchyard and its folder: names, versions, keys, refused requests.
 
 use serde_json::{Value, json};
 use switchyard_sdk::testing::TestSwitchyard;

@@ -23,7 +23,7 @@ async fn naps_end_at_their_own_moments_and_not_where_the_clock_was_put() {
     let run = TestSwitchyard::new().starting_at(Timestamp::from_millis(0)).start(NAPS, ()).await.unwrap();
     run.advance(2 * HOUR - Duration::from_millis(1)).await.unwrap();
     run.look().await.unwrap().assert_node("first", NodeState::Waiting);
-    // Past the second nap and half through the third.
+    // Advances past the second nap and half through the third.
     run.advance(Duration::from_millis(1) + HOUR + HOUR / 2).await.unwrap();
     let seen = run.look().await.unwrap();
     seen.assert_node("second", NodeState::Succeeded).assert_node("third", NodeState::Waiting);
@@ -80,7 +80,7 @@ nodes:
 const SLOW: &str =
     "name: t\ndeadline: 1h\nnodes:\n  slow: { type: function, function: slow, timeout: 10h }\n";
 
-/// A Switchyard with a handler that never returns, and news of its beginning.
+/// A Switchyard with a handler that never returns, and a notification of the handler's start.
 fn hanging() -> (TestSwitchyard, Arc<Notify>) {
     let begun = Arc::new(Notify::new());
     let tell = begun.clone();

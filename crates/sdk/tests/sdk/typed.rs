@@ -68,7 +68,7 @@ async fn input_of_another_type_fails_the_node_for_good_and_says_why() {
 #[tokio::test]
 async fn output_that_is_not_json_fails_the_node_for_good() {
     let text = "name: t\nnodes:\n  bad: { type: function, function: bad, retry: { max_attempts: 5 } }\n";
-    // JSON has no keys but text.
+    // JSON keys can only be strings.
     let switchyard =
         TestSwitchyard::new().handler("bad", |_: (), _| async { Ok(BTreeMap::from([(vec![1], 2)])) });
     let run = switchyard.start(text, ()).await.unwrap();

@@ -1,4 +1,4 @@
-//! `/v1/approvals`: what waits for a person.
+//! `/v1/approvals`: decisions that runs wait for.
 
 use axum::extract::State;
 use axum::{Extension, Json};

@@ -1,4 +1,4 @@
-//! `/v1/bulk`: one action on every run that a filter finds; `/v1/tombstones`: runs that were deleted.
+//! `/v1/bulk`: one action on every run that matches a filter; `/v1/tombstones`: records of deleted runs.
 
 use axum::extract::State;
 use axum::http::StatusCode;

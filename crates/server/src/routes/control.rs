@@ -16,7 +16,7 @@ use crate::extract::{self, Body, OptionalBody, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 
-/// Text that becomes part of a run's history.
+/// Limits on text that becomes part of a run's history.
 pub(super) const NAME_BYTES_MAX: usize = 256;
 pub(super) const REASON_BYTES_MAX: usize = 4 * 1024;
 
@@ -55,7 +55,7 @@ struct ForkBody {
     edits: Vec<PatchOp>,
 }
 
-/// A field that is there, be it null.
+/// Deserialises a field that is present, so that null is `Some(Value::Null)`.
 fn given<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(d).map(Some)
 }
@@ -112,7 +112,7 @@ fn register_fork(api: &mut Api) {
     api.post("/v1/runs/{run}/fork", operation, fork_run);
 }
 
-/// Who asks for it, as the history will show: the name of their key, unless they say something else.
+/// The author that the run's history will show: `by` if given, otherwise the name of the caller's key.
 pub(super) fn author(by: Option<&String>, caller: &Principal) -> Result<Principal, Problem> {
     let author = by.map_or_else(|| caller.clone(), |name| caller.on_behalf_of(name.as_str()));
     short("by", author.name(), NAME_BYTES_MAX)?;

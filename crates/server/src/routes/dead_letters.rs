@@ -1,4 +1,4 @@
-//! `/v1/dead-letters`: tasks and signals that wait for a person.
+//! `/v1/dead-letters`: tasks and signals that Switchyard gave up on.
 
 use axum::extract::State;
 use axum::http::StatusCode;

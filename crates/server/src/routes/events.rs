@@ -73,7 +73,7 @@ async fn events_of(
     let run = run_id(&run)?;
     let limit = page_size(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?;
     let after = last_seen(&headers)?.or(query.after).unwrap_or(0);
-    // Subscribed before the first look, so that nothing falls between.
+    // Subscribed before the first read, so that no event is missed.
     let follow = state.engine.follow(run, after);
     let record = state.engine.history().run(run).await?;
     if after > record.last_seq {
@@ -118,7 +118,7 @@ async fn page(state: &ServerState, run: RunId, after: u64, limit: usize) -> Resu
     })))
 }
 
-/// Pulled by the connection: a slow reader holds one page, and the archive keeps the rest.
+/// A stream of events that the connection pulls: a slow client makes the server hold one page, not the whole history.
 struct Stream {
     state: ServerState,
     run: RunId,
@@ -129,7 +129,7 @@ fn stream_of(stream: Stream) -> Response {
     sse(stream::unfold(Some(stream), |stream| async move { Some(next_chunk(stream?).await) }))
 }
 
-/// Server-sent events, as these chunks have them.
+/// A response that streams these chunks as server-sent events.
 pub(super) fn sse(chunks: impl futures::Stream<Item = Bytes> + Send + 'static) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
@@ -141,7 +141,7 @@ pub(super) fn sse(chunks: impl futures::Stream<Item = Bytes> + Send + 'static) -
     (headers, ResponseBody::from_stream(chunks)).into_response()
 }
 
-/// What to send next, and the stream if there is more to come.
+/// The next chunk to send, and the stream unless it has ended.
 async fn next_chunk(mut stream: Stream) -> (Bytes, Option<Stream>) {
     let next = tokio::select! {
         next = tokio::time::timeout(stream.state.limits.heartbeat_every, stream.follow.next()) => next,
@@ -162,7 +162,7 @@ async fn next_chunk(mut stream: Stream) -> (Bytes, Option<Stream>) {
     }
 }
 
-/// Whether these are the last events of the run. One that ended and was retried goes on.
+/// Whether these are the last events of the run. A run that was retried after it ended has more.
 pub(super) async fn is_over(state: &ServerState, run: RunId, events: &[Event]) -> bool {
     let Some(last) = events.last() else { return true };
     if !matches!(last.kind, EventKind::RunEnded { .. }) {

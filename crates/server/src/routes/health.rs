@@ -13,7 +13,7 @@ use crate::ServerState;
 use crate::api::Api;
 use crate::problem::Problem;
 
-/// How long a store may take to say that it is there.
+/// How long a store may take to answer the health check.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn register(api: &mut Api) {
@@ -41,7 +41,7 @@ async fn readyz(State(state): State<ServerState>) -> Result<Json<Value>, Problem
     Ok(Json(json!({ "status": "ready" })))
 }
 
-/// Clients that need no key are not told where a store is: that is in the log.
+/// The store's address goes to the log only, because these routes need no key.
 fn unavailable(code: &'static str, what: &str, error: StoreError) -> Problem {
     if let StoreError::Mismatched(_) = error {
         return error.into();

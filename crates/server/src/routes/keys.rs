@@ -1,4 +1,4 @@
-//! `/v1/keys`: who may use the API.
+//! `/v1/keys`: API keys.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};

@@ -1,4 +1,4 @@
-//! `/v1/runs/{run}/logs`: what the steps of a run log, live as server-sent events or as pages of JSON.
+//! `/v1/runs/{run}/logs`: the log lines of a run's steps, live as server-sent events or as pages of JSON.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -103,7 +103,7 @@ async fn logs_of(
     let limit = page_size(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?;
     let after = last_seen(&headers)?.or(query.after).unwrap_or(0);
     let filter = LogFilter { node: query.node, attempt: query.attempt };
-    // Subscribed before the first look, so that nothing falls between.
+    // Subscribed before the first read, so that no event is missed.
     let follow = state.engine.follow(run, after);
     let record = state.engine.history().run(run).await?;
     if wants_json(&headers) {
@@ -116,7 +116,7 @@ async fn logs_of(
     Ok(sse(futures::stream::unfold(stream, |stream| async move { Some(next_chunk(stream?).await) })))
 }
 
-/// Pulled by the connection: a slow reader holds one page, and the archive keeps the rest.
+/// A stream of log lines that the connection pulls: a slow client makes the server hold one page, not the whole log.
 struct Stream {
     state: ServerState,
     run: RunId,
@@ -124,7 +124,7 @@ struct Stream {
     follow: Follow,
 }
 
-/// What to send next, and the stream if there is more to come.
+/// The next chunk to send, and the stream unless it has ended.
 async fn next_chunk(mut stream: Stream) -> (Bytes, Option<Stream>) {
     let next = tokio::select! {
         next = tokio::time::timeout(stream.state.limits.heartbeat_every, stream.follow.next()) => next,
@@ -146,7 +146,7 @@ async fn next_chunk(mut stream: Stream) -> (Bytes, Option<Stream>) {
 }
 
 impl Stream {
-    /// A comment where none of the events has lines that are asked for.
+    /// Encodes the matching lines of these events; a comment if there are none.
     async fn encode(&self, events: &[Event]) -> Result<Bytes, EngineError> {
         let mut text = String::new();
         for event in events {

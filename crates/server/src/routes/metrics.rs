@@ -16,7 +16,7 @@ pub(super) fn register(api: &mut Api) {
     api.get("/metrics", metrics.answer_as(200, "The metrics", content), metrics_page);
 }
 
-/// A store that does not answer is when it matters most that the rest is shown.
+/// The metrics page. It omits the store's gauges if the store does not answer, because operators need the rest then.
 async fn metrics_page(State(state): State<ServerState>) -> Response {
     let gauges = match state.engine.gauges().await {
         Ok(gauges) => Some(gauges),

@@ -1,4 +1,4 @@
-//! One file for each resource. `api` registers all of them, with their documentation.
+//! The routes, one file for each resource. `api` registers all of them with their documentation.
 
 mod approvals;
 mod bulk;
@@ -52,7 +52,7 @@ pub(crate) fn api() -> Api {
     api
 }
 
-/// Everything that can be asked of a server.
+/// All routes of a server.
 pub fn router(state: ServerState) -> Router {
     let (router, document) = api().finish();
     router
@@ -63,7 +63,8 @@ pub fn router(state: ServerState) -> Router {
         .with_state(state)
 }
 
-/// What a process without an API answers. It tells nothing about single runs, so it needs no key.
+/// The health and metrics routes, for a process without an API. They reveal nothing about single runs, so they need
+/// no key.
 pub(crate) fn health_router(state: ServerState) -> Router {
     let mut api = Api::new();
     health::register(&mut api);

@@ -1,4 +1,4 @@
-//! `/v1/runs/{run}/patches`: changing the graph of a run that is under way.
+//! `/v1/runs/{run}/patches`: changes to the graph of a run in progress.
 
 use axum::extract::State;
 use axum::{Extension, Json};

@@ -1,4 +1,4 @@
-//! `/v1/queues`: what waits for workers.
+//! `/v1/queues`: how many tasks wait for workers.
 
 use axum::Json;
 use axum::extract::State;

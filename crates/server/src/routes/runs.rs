@@ -1,4 +1,4 @@
-//! `/v1/runs`: accepting runs, and looking at them.
+//! `/v1/runs`: submits, lists and shows runs.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -27,7 +27,7 @@ use crate::openapi;
 use crate::problem::Problem;
 use crate::wire;
 
-/// Keys are kept with the run.
+/// The longest idempotency or concurrency key; the run stores it.
 const KEY_BYTES_MAX: usize = 512;
 
 const LIMIT_DEFAULT: usize = 50;
@@ -207,12 +207,12 @@ pub(super) fn register(api: &mut Api) {
     api.get("/v1/runs/{run}", show, show_run);
 }
 
-/// A run id from a path.
+/// Parses a run id from a path.
 pub(super) fn run_id(text: &str) -> Result<RunId, Problem> {
     Ok(text.parse::<RunId>()?)
 }
 
-/// What the caller says about its trace; what is not valid is as good as nothing.
+/// The caller's trace context. Invalid headers are ignored.
 fn trace(headers: &HeaderMap) -> Option<TraceLink> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     incoming(text("traceparent")?, text("tracestate"))
@@ -246,14 +246,14 @@ async fn submit_run(
         trace: trace(&headers),
         ..Submission::new(program, body.input)
     };
-    // Without a start or a concurrency key to wait for, a run is known to run without looking.
+    // A run without a delayed start or a concurrency key starts at once, so its status need not be read.
     let has_key = submission.concurrency.is_some() || submission.program.definition.concurrency.is_some();
     let may_queue = has_key || submission.start.is_some();
     Ok(match state.engine.submit(&caller, submission).await.map_err(not_submitted)? {
         Acceptance::New(run) if !may_queue => {
             (StatusCode::ACCEPTED, Json(json!({ "run_id": run, "status": RunStatus::Running })))
         }
-        // It is accepted, whether or not it can be read now.
+        // The run is accepted even if its status cannot be read.
         Acceptance::New(run) => match run_at(&state, run).await {
             Ok(standing) => (StatusCode::ACCEPTED, standing),
             Err(_) => (StatusCode::ACCEPTED, Json(json!({ "run_id": run, "status": RunStatus::Queued }))),
@@ -280,7 +280,8 @@ async fn find_program(
     }
 }
 
-/// A key that cannot be sent as a header is one that the caller has: it stood in the body.
+/// The problem for a failed submission. If the outcome is unknown and the error names no operation id, the caller has
+/// sent its key in the body and repeats the request with it.
 fn not_submitted(error: EngineError) -> Problem {
     let has_its_key = matches!(error, EngineError::Store(StoreError::OutcomeUnknown(_)));
     let problem = Problem::from(error);
@@ -290,7 +291,7 @@ fn not_submitted(error: EngineError) -> Problem {
     }
 }
 
-/// The header and the field of the body are one thing.
+/// The idempotency key from the header or the body; an error if they differ.
 fn one_key(header: Option<OperationId>, body: Option<String>) -> Result<Option<String>, Problem> {
     let body = body.map(idempotency_key).transpose()?;
     match (header, body) {
@@ -314,7 +315,7 @@ fn idempotency_key(key: String) -> Result<String, Problem> {
     Ok(key)
 }
 
-/// Labels of a body, refused with the one that is wrong.
+/// Checks the labels of a body; the error names the invalid one.
 pub(super) fn labels(given: BTreeMap<String, String>) -> Result<Labels, Problem> {
     let labels: Labels = given.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
     check_labels(&labels).map_err(|bad| Problem::unprocessable("invalid_labels", bad))?;
@@ -336,13 +337,14 @@ fn concurrency(body: ConcurrencyBody) -> Result<Concurrency, Problem> {
     Ok(Concurrency { key: body.key.into(), limit: body.limit.get() })
 }
 
-/// A run and where it stands.
+/// The id and the status of a run.
 pub(super) async fn run_at(state: &ServerState, run: RunId) -> Result<Json<Value>, Problem> {
     let record = state.engine.history().run(run).await?;
     Ok(Json(json!({ "run_id": run, "status": record.status })))
 }
 
-/// Where a run stands after a command: the command was done, even if the state cannot be read now.
+/// The id and the status of a run after a command. If the state cannot be read, the error says that the command was
+/// carried out.
 pub(super) async fn run_now(state: &ServerState, run: RunId) -> Result<Json<Value>, Problem> {
     match state.engine.state(run).await {
         Ok(found) => Ok(Json(json!({ "run_id": run, "status": found.status() }))),

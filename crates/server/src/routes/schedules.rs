@@ -1,4 +1,4 @@
-//! `/v1/schedules`: workflows that Switchyard starts at given times.
+//! `/v1/schedules`: times at which Switchyard starts workflows.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::extract::{self, Body, Lasting, Params, Segments, short};
 use crate::openapi;
 use crate::problem::Problem;
 
-/// How many of the next starts are shown.
+/// How many upcoming starts are shown.
 const UPCOMING_DEFAULT: usize = 5;
 const UPCOMING_MAX: usize = 100;
 
-/// What became of so many of its newest ticks is shown.
+/// How many of the newest ticks are shown with their outcomes.
 const STARTS_DEFAULT: usize = 10;
 
 /// Longer than any useful name of a schedule or of a time zone.
@@ -68,7 +68,7 @@ struct ScheduleBody {
     labels: BTreeMap<String, String>,
 }
 
-/// The input of a run that is given none.
+/// The default input of a run.
 fn nothing() -> Value {
     json!({})
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/server`: which server this is, and which store it works on.
+//! `GET /v1/server`: the server's version and the id of its store.
 
 use axum::Json;
 use axum::extract::State;

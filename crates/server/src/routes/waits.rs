@@ -1,4 +1,4 @@
-//! `/v1/runs/{run}/waits`: what a run waits for.
+//! `/v1/runs/{run}/waits`: the reasons why a run waits.
 
 use axum::Json;
 use axum::extract::State;

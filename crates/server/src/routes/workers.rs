@@ -1,4 +1,4 @@
-//! `/v1/workers`: who takes tasks, and of which functions.
+//! `/v1/workers`: the workers, and the functions that each of them serves.
 
 use axum::Json;
 use axum::extract::State;

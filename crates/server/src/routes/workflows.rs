@@ -1,4 +1,4 @@
-//! `/v1/workflows` and `/v1/validate`: definitions with names, and definitions to check.
+//! `/v1/workflows`: registered definitions; `/v1/validate`: checks a definition.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::extract::{Body, Operation, Params, Segments};
 use crate::openapi;
 use crate::problem::Problem;
 
-/// How many versions of a workflow are listed: the newest.
+/// The most versions of a workflow that are listed, newest first.
 const VERSIONS_MAX: usize = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! A collector of spans on a free port, and beside it an address that says what it was called with.
+//! A collector of spans on a free port, with an additional route that returns the headers of its request.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ struct Received {
     spans: Arc<Mutex<Vec<Span>>>,
 }
 
-/// A span as it came in, ids as digits.
+/// A span that the collector received, with hexadecimal ids.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     pub(crate) trace: String,
@@ -63,12 +63,12 @@ impl TestCollector {
         Self { address, received }
     }
 
-    /// A collector that cannot be reached.
+    /// The address of a collector that cannot be reached.
     pub(crate) fn away() -> Self {
         Self { address: "127.0.0.1:1".parse().unwrap(), received: Received::default() }
     }
 
-    /// Spans of this observer arrive here.
+    /// An observer that exports its spans to this collector.
     pub(crate) fn observe(&self, client: reqwest::Client, sample: f64) -> Observe {
         let observe = Observe::default();
         let headers = HeaderMap::from_iter([("x-token".parse().unwrap(), "abc".parse().unwrap())]);

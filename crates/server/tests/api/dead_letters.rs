@@ -1,4 +1,4 @@
-//! Dead letters: listed, shown with their history, redriven, removed.
+//! Lists, shows, redrives and removes dead letters.
 
 use serde_json::{Value, json};
 use switchyard_core::Timestamp;
@@ -6,7 +6,7 @@ use switchyard_store::DeadLetter;
 
 use crate::harness::TestServer;
 
-/// Buried by its handler.
+/// A workflow whose handler turns the task into a dead letter.
 fn poison() -> Value {
     let input = json!({ "code": "poisoned", "message": "it kills" });
     json!({ "name": "poison", "nodes": { "broken": { "type": "function", "function": "fail", "input": input } } })

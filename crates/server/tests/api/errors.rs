@@ -1,4 +1,4 @@
-//! Bad requests: each has its status and its code, and none of them a 5xx.
+//! Bad requests: each gets a specific status and code, never a 5xx.
 
 use reqwest::Method;
 use serde_json::json;
@@ -161,7 +161,7 @@ async fn a_web_page_of_another_name_is_kept_out() {
         ("host", "evil.example:7070", "foreign_host"),
         ("origin", "http://evil.example", "foreign_origin"),
         ("origin", "null", "foreign_origin"),
-        // Another program of this machine may be anything.
+        // A page from another program on this machine is not trusted.
         ("origin", "http://localhost:3000", "foreign_origin"),
         ("origin", "http://127.0.0.1", "foreign_origin"),
     ] {
@@ -229,13 +229,13 @@ async fn invalid_utf8_is_refused() {
 async fn a_body_that_is_too_large_is_refused() {
     let server = TestServer::start().await;
     let body = format!(r#"{{"workflow": "x", "input": "{}"}}"#, "x".repeat(17 * 1024 * 1024));
-    // Without a declared length as well.
+    // A body without a declared length is rejected as well.
     let pieces: Vec<Result<Vec<u8>, std::io::Error>> =
         body.as_bytes().chunks(1 << 20).map(|piece| Ok(piece.to_vec())).collect();
     let streamed = reqwest::Body::wrap_stream(futures::stream::iter(pieces));
     for body in [reqwest::Body::from(body), streamed] {
         let request = server.client.post(server.url("/v1/runs")).header("content-type", "application/json");
-        // A server may answer and close before it has read everything, which the client may see as a broken pipe.
+        // The server may answer and close before it has read the whole body, which the client may see as a broken pipe.
         if let Ok(response) = request.body(body).send().await {
             Answer::of(response).await.problem(413, "body_too_large");
         }

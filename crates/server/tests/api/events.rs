@@ -1,11 +1,11 @@
-//! Streams: whole, live, resumable, through restarts.
+//! Event streams: complete, live, and resumable across restarts.
 
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, PATIENCE, TestServer, hello, waiting};
 
-/// A client of server-sent events that knows where it was.
+/// A client of server-sent events that remembers its last event.
 struct Reader {
     client: reqwest::Client,
     url: String,
@@ -16,9 +16,9 @@ struct Reader {
 enum Ended {
     /// The server ended the stream.
     Stream,
-    /// The reader had enough.
+    /// The reader dropped the connection.
     Dropped,
-    /// There is nothing after the last event.
+    /// The run has no event after the last one.
     NothingMore,
     NoServer,
 }
@@ -29,7 +29,7 @@ impl Reader {
         Self { client: server.client.clone(), url, last: 0, seen: Vec::new() }
     }
 
-    /// Reads until the stream ends or `enough` bytes have come, dropping a last event that is cut in half.
+    /// Reads until the stream ends or `enough` bytes have arrived; discards an incomplete last event.
     async fn read(&mut self, enough: usize) -> Ended {
         let request = self.client.get(&self.url).header("accept", "text/event-stream");
         let request = if self.last > 0 { request.header("last-event-id", self.last) } else { request };
@@ -75,7 +75,7 @@ impl Reader {
     }
 }
 
-/// The history as the archive has it, read in pages.
+/// The history from the archive, read in pages.
 pub(crate) async fn archived(server: &TestServer, run: &str) -> Vec<Value> {
     let mut events: Vec<Value> = Vec::new();
     loop {
@@ -90,7 +90,7 @@ pub(crate) async fn archived(server: &TestServer, run: &str) -> Vec<Value> {
     }
 }
 
-/// Many steps, one after the other.
+/// A workflow of `length` steps, one after the other.
 pub(crate) fn chain(length: usize) -> Value {
     let mut nodes = json!({ "n0": { "type": "transform", "value": 0 } });
     for n in 1..length {
@@ -168,7 +168,7 @@ async fn a_reader_resumes_through_restarts_of_the_server() {
         loop {
             match reader.read(pieces.random_range(1..20_000)).await {
                 Ended::NothingMore => return reader,
-                // Between two servers: let the next one start.
+                // The server is being restarted: let the next one start.
                 Ended::NoServer => tokio::task::yield_now().await,
                 Ended::Stream | Ended::Dropped => {}
             }
@@ -178,7 +178,7 @@ async fn a_reader_resumes_through_restarts_of_the_server() {
         let mut follow = server.fixture.engine().follow(run.parse().unwrap(), 0);
         let until = random.random_range(1..200);
         let mut seen = 0;
-        // Some way into the run; or it has ended, which is no harm.
+        // Waits until some way into the run, or until its end.
         while seen < until {
             let events = follow.next().await.unwrap();
             seen += events.len();

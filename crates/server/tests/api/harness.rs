@@ -1,4 +1,4 @@
-//! A real server on a free port, and short words for what tests ask of it.
+//! A real server on a free port, and helpers for requests to it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Longer than anything here takes: a test that gets stuck says so instead of hanging.
+/// Longer than any step takes: a stuck test fails instead of hanging.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct TestServer {
@@ -39,7 +39,7 @@ impl TestServer {
         Self::with(|_| {}).await
     }
 
-    /// With a clock that stands still.
+    /// Starts a server with a clock that stands still.
     pub(crate) async fn with_clock() -> (Self, ManualClock) {
         let clock = ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
         let server = Self::with(|options| options.clock = Arc::new(clock.clone())).await;
@@ -51,7 +51,7 @@ impl TestServer {
         Self::on(listener, change).await
     }
 
-    /// With limits that a test can wait for.
+    /// Starts a server with limits that are short enough for a test.
     pub(crate) async fn with_limits(limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ impl TestServer {
         server
     }
 
-    /// With pages of these origins let in.
+    /// Starts a server that admits web pages of these origins.
     pub(crate) async fn with_cors_origins(origins: Vec<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ impl TestServer {
         Self { address, client, fixture, stop, serving, data: data.to_owned(), _folder: None }
     }
 
-    /// The same folder on the same port, served anew.
+    /// Restarts the server with the same folder and port.
     pub(crate) async fn restart(self) -> Self {
         self.restart_with(|_| {}).await
     }
@@ -125,7 +125,7 @@ impl TestServer {
         Answer::of(self.client.get(self.url(path)).send().await.unwrap()).await
     }
 
-    /// Of what is served as a stream as well: a page of it.
+    /// Gets a page of JSON from a route that can also stream.
     pub(crate) async fn get_json(&self, path: &str) -> Answer {
         let request = self.client.get(self.url(path)).header("accept", "application/json");
         Answer::of(request.send().await.unwrap()).await
@@ -156,7 +156,7 @@ impl TestServer {
         answer.expect(202)["run_id"].as_str().unwrap().to_owned()
     }
 
-    /// Returns when a run's history has an event of this kind.
+    /// Waits until a run's history has an event of this kind.
     pub(crate) async fn until(&self, run: &str, kind: &str) {
         let mut follow = self.fixture.engine().follow(run.parse().unwrap(), 0);
         let seen = tokio::time::timeout(PATIENCE, async {
@@ -165,7 +165,7 @@ impl TestServer {
         seen.await.unwrap_or_else(|_| panic!("{run} has no {kind}"));
     }
 
-    /// The run once it has ended.
+    /// Waits until the run has ended, and returns it.
     pub(crate) async fn end(&self, run: &str) -> Value {
         let id: RunId = run.parse().unwrap();
         let ended = tokio::time::timeout(PATIENCE, self.fixture.engine().wait_for_end(id)).await;
@@ -174,7 +174,7 @@ impl TestServer {
     }
 }
 
-/// The port was ours a moment ago: nothing but its last connections can be in the way.
+/// Binds a port that this test used a moment ago; only closing connections can still occupy it.
 async fn bind(address: SocketAddr) -> TcpListener {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_reuseaddr(true).unwrap();
@@ -182,7 +182,7 @@ async fn bind(address: SocketAddr) -> TcpListener {
     socket.listen(128).unwrap()
 }
 
-/// One that sends this key with everything.
+/// A client that sends this key with every request.
 pub(crate) fn client_with(key: &str) -> Client {
     let mut value = reqwest::header::HeaderValue::try_from(format!("Bearer {key}")).unwrap();
     value.set_sensitive(true);
@@ -191,7 +191,7 @@ pub(crate) fn client_with(key: &str) -> Client {
 }
 
 pub(crate) fn client() -> Client {
-    // Fails if another test was first, which is as good.
+    // Fails if another test has installed a provider, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy().timeout(PATIENCE).build().unwrap()
 }
@@ -227,7 +227,7 @@ impl Answer {
     }
 }
 
-/// A workflow that greets.
+/// A workflow that returns a greeting.
 pub(crate) fn hello() -> Value {
     json!({
         "name": "hello",

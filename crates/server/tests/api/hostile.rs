@@ -1,4 +1,4 @@
-//! Clients that mean harm, or are broken: slow, huge, many, all at once.
+//! Malicious or broken clients: slow requests, huge requests, many connections at once.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn send(server: &TestServer, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// Everything that the server says until it closes; a connection that it breaks off says nothing more.
+/// Reads all bytes until the server closes or resets the connection.
 async fn read(stream: &mut TcpStream) -> String {
     let mut said = Vec::new();
     let read = stream.read_to_end(&mut said);
@@ -36,12 +36,12 @@ async fn whoever_sends_byte_by_byte_is_cut_off() {
         ..Limits::default()
     })
     .await;
-    // Some bytes of a request, and then nothing; and nothing at all.
+    // A part of a request and then nothing, or nothing at all.
     for begun in ["GET /healthz HTTP/1.1\r\nhost: local", "G", ""] {
         let said = read(&mut send(&server, begun.as_bytes()).await).await;
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{begun:?}: {said}");
     }
-    // All headers, and a body that does not come.
+    // All headers, and an incomplete body.
     let mut half = send(&server, format!("{POST}content-length: 50\r\n\r\n{{").as_bytes()).await;
     let said = read(&mut half).await;
     assert!(said.starts_with("HTTP/1.1 408") && said.contains("body_too_slow"), "{said}");
@@ -79,7 +79,7 @@ async fn a_body_of_100_mb_without_a_length_is_refused_once_it_is_too_long() {
     };
     let (sent, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(sending, reading) }).await.unwrap();
     assert!(sent < 100, "the server took all of it");
-    // A connection that is closed with bytes unread may be reset before the answer is read.
+    // The connection may be reset before the client reads the response, because the server left bytes unread.
     let said = String::from_utf8_lossy(&said);
     assert!(said.is_empty() || said.starts_with("HTTP/1.1 413"), "{said}");
     server.get("/healthz").await.expect(200);
@@ -93,7 +93,7 @@ async fn huge_and_many_headers_are_refused() {
     for headers in [huge, many] {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         let request = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
-        // The server may have closed before all of it is written.
+        // The server may close the connection before the whole request is written.
         let _ = stream.write_all(request.as_bytes()).await;
         let said = read(&mut stream).await;
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
@@ -133,7 +133,7 @@ async fn requests_that_two_parties_could_read_differently_are_refused() {
         "GET /v1/runs HTTP/1.1\r\nhost: localhost\nx-a: b\r\n\r\n".to_owned(),
         "\nGET /v1/runs HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
         "GET /v1/runs HTTP/1.1\r\nhost: localhost\r\n\n".to_owned(),
-        // Behind a body, and behind one whose length is not said.
+        // After a body with a declared length, and after a chunked one.
         format!("{POST}content-length: 2\r\n\r\n{{}}GET /v1/runs HTTP/1.1\nhost: localhost\r\n\r\n"),
         format!(
             "{POST}transfer-encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\nGET /v1/runs HTTP/1.1\nhost: a\r\n\r\n"
@@ -213,7 +213,7 @@ async fn idle_streams_cost_little_and_all_hear_the_end() {
     follow_with(200).await;
 }
 
-/// `cargo test -p switchyard-server --test api ten_thousand -- --ignored --nocapture`
+/// Run it with `cargo test -p switchyard-server --test api ten_thousand -- --ignored --nocapture`.
 #[tokio::test]
 #[ignore = "both ends are here: `ulimit -Hn` must allow more than 21,000 open files"]
 async fn ten_thousand_idle_streams() {
@@ -222,7 +222,7 @@ async fn ten_thousand_idle_streams() {
     follow_with(10_000).await;
 }
 
-/// So many that follow one run which waits; then it goes on.
+/// Follows a waiting run with `count` streams, then lets the run continue.
 async fn follow_with(count: usize) {
     let server = TestServer::start().await;
     let run = server.submit(waiting(), Value::Null).await;
@@ -232,7 +232,7 @@ async fn follow_with(count: usize) {
     for _ in 0..count {
         streams.push(send(&server, request.as_bytes()).await);
     }
-    // Others are served all the same.
+    // The server still serves other clients.
     let hello = server.submit(hello(), json!({})).await;
     assert_eq!(server.end(&hello).await["status"], "succeeded");
     server.post(&format!("/v1/runs/{run}/signals/go"), json!({})).await.expect(200);

@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Authentication and API keys.
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::harness::{Answer, TestServer, client_with, hello, waiting};
 
-/// Makes a key; the first one needs no key.
+/// Creates a key over HTTP; the first one needs no key.
 async fn key(server: &TestServer, client: &Client, name: &str) -> (String, String) {
     let request = client.post(server.url("/v1/keys")).json(&json!({ "name": name }));
     let made = Answer::of(request.send().await.unwrap()).await.expect(201);
@@ -25,7 +25,7 @@ async fn with_key(server: &TestServer, key: &str, path: &str) -> Answer {
 async fn without_keys_everybody_on_the_machine_is_let_in() {
     let server = TestServer::start().await;
     assert_eq!(server.get("/v1/keys").await.expect(200)["keys"], json!([]));
-    // A key that a client sends to a server that wants none does no harm.
+    // A server without keys ignores a key that a client sends.
     with_key(&server, "swk_0_0", "/v1/runs").await.expect(200);
 }
 
@@ -35,7 +35,7 @@ async fn the_first_key_closes_the_door_behind_it() {
     let (_, mine) = key(&server, &server.client, "ada").await;
     server.get("/v1/runs").await.problem(401, "no_key");
     with_key(&server, &mine, "/v1/runs").await.expect(200);
-    // No key opens the rest: not another's secret, not half of one, not a revoked one.
+    // The server rejects the secret of another key, an incomplete key and a revoked key.
     let (other_id, other) = key(&server, &client_with(&mine), "bob").await;
     let (id, secret) = mine.strip_prefix("swk_").unwrap().split_once('_').unwrap();
     for wrong in [
@@ -102,13 +102,13 @@ async fn keys_outlive_the_server_and_the_last_one_locks_it() {
     server.get("/v1/runs").await.problem(401, "no_key");
     let revoke = client_with(&mine).post(server.url(&format!("/v1/keys/{id}/revoke")));
     Answer::of(revoke.send().await.unwrap()).await.expect(200);
-    // No valid key is left; that does not open the server.
+    // No valid key is left; the server still requires one.
     server.get("/v1/runs").await.problem(401, "no_key");
     with_key(&server, &mine, "/v1/runs").await.problem(401, "wrong_key");
     server.restart().await.get("/v1/runs").await.problem(401, "no_key");
 }
 
-/// Makes a key in the archive itself.
+/// Creates a key directly in the archive.
 async fn create(keys: &ApiKeys, name: &str) -> String {
     let made = keys.create(&Principal::local("tester"), &ids::operation_id(), name, None).await.unwrap();
     made.text.unwrap().to_string()
@@ -149,7 +149,7 @@ async fn a_key_that_is_made_beside_the_server_works_at_once() {
     with_key(&server, &first, "/v1/runs").await.expect(200);
     let second = create(&beside, "bob").await;
     with_key(&server, &second, "/v1/runs").await.expect(200);
-    // The server still writes: the two take turns.
+    // The server can still write: it shares the archive with `beside`.
     let run = client_with(&first).post(server.url("/v1/runs")).json(&json!({ "workflow": hello() }));
     Answer::of(run.send().await.unwrap()).await.expect(202);
 }

@@ -1,4 +1,4 @@
-//! The contract: generated, checked in, compared.
+//! Compares the generated OpenAPI document with the one in the repository.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::TestServer;
 
-/// Set to write the document instead of comparing it.
+/// The environment variable that makes the test write the document instead of comparing it.
 const UPDATE: &str = "SWITCHYARD_UPDATE_OPENAPI";
 
 fn checked_in() -> std::path::PathBuf {
@@ -58,7 +58,7 @@ async fn every_operation_is_there_and_answers_as_documented() {
     assert_eq!(document["openapi"], "3.1.0");
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
-            // An id that nothing has, in every place.
+            // Every path parameter gets an id that does not exist.
             let address = path
                 .replace("{run}", "run_00000000000000000000000000")
                 .replace("{approval}", "appr_0")
@@ -75,7 +75,7 @@ async fn every_operation_is_there_and_answers_as_documented() {
     }
 }
 
-/// What takes no key changes nothing, or is told apart by a claim.
+/// An operation without a key changes nothing, or a claim identifies its change.
 #[test]
 fn every_change_takes_an_idempotency_key() {
     let document = switchyard_server::openapi();

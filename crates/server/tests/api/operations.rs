@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a request that is repeated takes effect once, and answers what it came to.
+//! `Idempotency-Key`: a repeated request takes effect once, and the server returns the outcome again.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ async fn sent(request: RequestBuilder, key: &str) -> Answer {
     Answer::of(request.header("idempotency-key", key).send().await.unwrap()).await
 }
 
-/// A change, asked for with an id.
+/// Sends a change with an idempotency key.
 async fn change(server: &TestServer, key: &str, method: Method, path: &str, body: Value) -> Answer {
     sent(server.client.request(method, server.url(path)).json(&body), key).await
 }
@@ -105,7 +105,7 @@ async fn another_request_with_the_same_key_is_refused() {
     ] {
         answer.problem(409, "idempotency_key_reused");
     }
-    // The order of fields is no difference.
+    // The order of fields does not matter.
     let text = r#"{"input": {"name": "Ada"}, "cron": "0 1 * * *", "workflow": "hello"}"#;
     let request = server.client.put(server.url("/v1/schedules/nightly")).body(text);
     sent(request.header("content-type", "application/json"), "2").await.expect(200);

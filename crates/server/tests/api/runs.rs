@@ -1,4 +1,4 @@
-//! The life of runs, patches, approvals and workflows.
+//! Runs, patches, approvals and workflows.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ async fn pause_resume_signal_cancel_retry() {
     server.post(&path("cancel"), json!({})).await.problem(409, "wrong_status");
 
     let run = server.submit(waiting(), Value::Null).await;
-    // Without a body.
+    // A cancel request may have no body.
     let cancelled = server.send(reqwest::Method::POST, &format!("/v1/runs/{run}/cancel"), None, vec![]).await;
     cancelled.expect(200);
     assert_eq!(server.end(&run).await["status"], "cancelled");
@@ -236,7 +236,7 @@ async fn a_run_behind_a_full_gate_says_that_it_is_queued() {
     assert_eq!(server.post("/v1/runs", body).await.expect(202)["status"], "queued");
 }
 
-/// What the command line sends for a file whose children are files of their own.
+/// The CLI sends a bundled definition for a file that names other files as children.
 #[tokio::test]
 async fn a_bundled_definition_is_accepted_whole() {
     let server = TestServer::start().await;

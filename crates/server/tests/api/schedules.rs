@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{TestServer, hello, waiting};
 
-/// 2023-11-14T22:13:20Z is where the tests' clock stands.
+/// Every full hour. The clock of the tests stands at 2023-11-14T22:13:20Z.
 const HOURLY: &str = "0 * * * *";
 
 async fn scheduled(server: &TestServer, workflow: Value, more: Value) -> Value {
@@ -135,7 +135,7 @@ async fn a_tick_starts_a_run() {
     let (server, clock) = TestServer::with_clock().await;
     scheduled(&server, waiting(), json!({})).await;
     clock.advance(Duration::from_secs(60 * 60));
-    // The duty that runs by itself may be first.
+    // The background duty may already have started the tick.
     server.fixture.engine().start_due().await.unwrap();
     let shown = server.get("/v1/schedules/tick").await.expect(200);
     let run = shown["last_run"].as_str().unwrap_or_else(|| panic!("{shown}"));

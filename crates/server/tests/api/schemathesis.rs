@@ -1,4 +1,4 @@
-//! Requests made up from the OpenAPI document, valid and not: no answer is a 5xx, and none is undocumented.
+//! Valid and invalid requests generated from the OpenAPI document: no response is a 5xx, and none is undocumented.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -7,13 +7,13 @@ use switchyard_runtime::{Principal, ids};
 
 use crate::harness::TestServer;
 
-/// Set by `cargo xtask test`, which installs it.
+/// The environment variable with the path of schemathesis. `cargo xtask test` installs it and sets this.
 const PROGRAM: &str = "SWITCHYARD_SCHEMATHESIS";
 
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance,unsupported_method";
 
-/// Made-up definitions take schemathesis long; these have fewer.
+/// Routes that take definitions get fewer examples, because schemathesis is slow to generate definitions.
 const WITH_DEFINITIONS: &str = "^/v1/(validate|workflows|runs|runs/.run./(fork|patches))$";
 
 async fn run(server: &TestServer, args: &[&str]) {
@@ -24,14 +24,15 @@ async fn run(server: &TestServer, args: &[&str]) {
         &server.url("/openapi.json"),
         "--seed",
         "1",
-        // One: what it is built on parses its own sources, which CPython 3.11 cannot do in several threads.
+        // One worker: a dependency of schemathesis parses its own sources, which CPython 3.11 cannot do in several
+        // threads.
         "--workers",
         "1",
         "--request-timeout",
         "60",
     ]);
     command.args(["--warnings", "off", "--no-shrink", "--suppress-health-check", "all"]).args(args);
-    // It leaves files where it is run.
+    // schemathesis leaves files in its working directory.
     command.current_dir(&server.data).env("PYTHONDONTWRITEBYTECODE", "1");
     command.env("PYTHONPATH", Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api"));
     command.env("SCHEMATHESIS_HOOKS", "schemathesis_hooks").env("NO_PROXY", "127.0.0.1").stdin(Stdio::null());
@@ -46,7 +47,7 @@ async fn run(server: &TestServer, args: &[&str]) {
 async fn nothing_that_can_be_made_up_is_answered_with_a_5xx_or_undocumented() {
     let server = TestServer::start().await;
     server.post("/v1/workflows", crate::harness::hello()).await.expect(200);
-    // Once a key is made, nothing else would be answered.
+    // Excluded, because once a key exists the server rejects all requests without it.
     let common = ["--checks", CHECKS, "--exclude-operation-id", "createKey"];
     let plain =
         ["--phases", "coverage,fuzzing", "--max-examples", "5", "--exclude-path-regex", WITH_DEFINITIONS];

@@ -1,4 +1,4 @@
-//! The WebSocket: many runs at once, none of their events missing, none twice, through restarts.
+//! The WebSocket: a client follows many runs at once and gets each event exactly once, across restarts.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ async fn say(socket: &mut Socket, message: Value) {
     socket.send(Message::text(message.to_string())).await.unwrap();
 }
 
-/// The next thing that the server says.
+/// The next message from the server.
 async fn hear(socket: &mut Socket) -> Value {
     let heard = async {
         loop {
@@ -47,7 +47,7 @@ async fn hear(socket: &mut Socket) -> Value {
     tokio::time::timeout(PATIENCE, heard).await.expect("something is said")
 }
 
-/// A client that knows where it was with each run.
+/// A client that remembers the last event of each run.
 struct Reader {
     url: String,
     runs: BTreeMap<String, Seen>,
@@ -69,7 +69,7 @@ impl Reader {
         self.runs.values().all(|seen| seen.ended)
     }
 
-    /// Connects, goes on where it was, and drops the connection after `enough` messages.
+    /// Connects, resumes each run, and drops the connection after `enough` messages.
     async fn read(&mut self, enough: usize) {
         // There may be no server at the moment.
         let Ok(mut socket) = connect(&self.url, &[]).await else { return tokio::task::yield_now().await };
@@ -142,7 +142,7 @@ async fn many_runs_are_followed_from_where_one_wants_to_their_ends() {
         }
         assert_eq!(said["event"]["run_id"], json!(gate), "{said}");
     }
-    // It has ended: asked again, that is all there is to say.
+    // The run has ended: a new subscription only reports its end.
     let last = archived(&server, &gate).await.len();
     say(&mut socket, json!({ "subscribe": gate, "after": last })).await;
     assert_eq!(hear(&mut socket).await["subscribed"], json!(gate));
@@ -155,7 +155,7 @@ async fn nothing_comes_of_a_run_after_it_was_unsubscribed() {
     let (left, kept) =
         (server.submit(waiting(), Value::Null).await, server.submit(waiting(), Value::Null).await);
     let mut socket = open(&server).await;
-    // Over and over: what waited for the runs that were given up must be gone as well.
+    // Repeated many times: the futures of removed subscriptions must be dropped as well.
     for _ in 0..50 {
         say(&mut socket, json!({ "subscribe": left })).await;
         say(&mut socket, json!({ "unsubscribe": left })).await;
@@ -215,7 +215,7 @@ async fn a_bad_message_is_answered_and_the_socket_goes_on() {
             break;
         }
     }
-    // One that is too long ends it: what follows cannot be told apart from it.
+    // A message that is too long closes the socket: later frames cannot be parsed.
     socket.send(Message::text("x".repeat(17 * 1024))).await.unwrap();
     let closed = async {
         loop {
@@ -246,7 +246,7 @@ async fn a_socket_follows_so_many_runs_and_no_more() {
         for run in asks {
             sender.send(Message::text(json!({ "subscribe": run }).to_string())).await.unwrap();
         }
-        // Dropped, it would close the socket.
+        // Dropping `sender` would close the socket.
         std::future::pending::<()>().await;
     });
     let (mut subscribed, mut refused) = (0, None);
@@ -297,7 +297,7 @@ async fn a_reader_resumes_through_restarts_of_the_server() {
         reader
     });
     for _ in 0..3 {
-        // Somewhere in the middle of it, on machines of any speed.
+        // Waits until the middle of the run, on machines of any speed.
         let some = random.random_range(1..400);
         let mut follow = server.fixture.engine().follow(runs[0].parse().unwrap(), 0);
         let mut seen = 0;
@@ -353,7 +353,7 @@ async fn a_socket_wants_a_key_where_others_do_and_no_page_opens_one_where_none_i
     assert_eq!(status(connect(&url, &[]).await), 401);
     assert_eq!(status(connect(&format!("{url}?access_token={key}"), &[]).await), 401);
     assert_eq!(status(connect(&url, &[("authorization", format!("Bearer {key}"))]).await), 101);
-    // As a browser does.
+    // A browser sends the key as a subprotocol.
     let protocols = ("sec-websocket-protocol", format!("switchyard.v1, bearer.{key}"));
     assert_eq!(status(connect(&url, &[protocols]).await), 101);
     let wrong = ("sec-websocket-protocol", "switchyard.v1, bearer.swk_1_2".to_owned());

@@ -1,4 +1,4 @@
-//! Workers over HTTP.
+//! The worker protocol over HTTP.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ impl TestServer {
         answer["tasks"].as_array().unwrap().clone()
     }
 
-    /// The one task that there is.
+    /// Claims the only task.
     async fn claim_one(&self, more: Value) -> Value {
         let mut tasks = self.claim(more).await;
         assert_eq!(tasks.len(), 1, "{tasks:?}");
@@ -24,7 +24,7 @@ impl TestServer {
     }
 }
 
-/// The body that is about this task.
+/// A request body for this task.
 fn about(task: &Value, more: Value) -> Value {
     let mut body = json!({ "run_id": task["run_id"], "node": task["node"], "claim": task["claim"] });
     for (name, value) in more.as_object().unwrap() {
@@ -79,7 +79,7 @@ async fn a_worker_gets_the_functions_that_it_names_and_no_others() {
         server.submit(one_function(json!({ "function": function })), json!({ "n": 1 })).await;
     }
     assert!(server.claim(json!({ "functions": ["treble"] })).await.is_empty());
-    // A queue and a function of the same name are two.
+    // A queue and a function with the same name are different.
     assert!(server.claim(json!({ "types": ["function.double"], "slots": 9 })).await.is_empty());
     let called = |tasks: Vec<Value>| tasks.iter().map(|task| task["function"].clone()).collect::<Vec<_>>();
     let new = server.claim(json!({ "functions": ["double@2", "treble"], "slots": 9 })).await;
@@ -149,7 +149,7 @@ async fn a_worker_that_vanished_loses_its_task() {
     server.submit(one_function(json!({})), json!({ "n": 1 })).await;
     server.claim_one(json!({ "lease": "10s" })).await;
     clock.advance(Duration::from_secs(11));
-    // The duty that runs by itself may be first.
+    // The background duty may already have reclaimed the task.
     server.fixture.engine().reclaim().await.unwrap();
     assert_eq!(server.claim_one(json!({})).await["claim"], 2);
 }
@@ -165,7 +165,7 @@ async fn a_call_that_takes_too_long_has_failed() {
     assert_eq!(server.end(&run).await["error"]["code"], "timeout");
 }
 
-/// No request is needed: the duty ends the attempt.
+/// The background duty ends the attempt without a request of the worker.
 #[tokio::test]
 async fn a_worker_that_says_nothing_is_held_to_the_limit() {
     let (server, clock) = TestServer::with_clock().await;
@@ -265,7 +265,7 @@ async fn a_client_that_goes_away_while_it_waits_takes_nothing() {
     let server = TestServer::start().await;
     let body = json!({ "worker": "gone", "wait": "60s" });
     let waiting = server.client.post(server.url("/v1/tasks/claim")).json(&body);
-    // Long enough to be on its way or there; whichever it is, the task must come to the next worker.
+    // The request may or may not have arrived; in both cases the next worker must get the task.
     let _ = tokio::time::timeout(Duration::from_millis(200), waiting.send()).await;
     server.submit(one_function(json!({})), json!({ "n": 1 })).await;
     server.claim_one(json!({ "wait": "30s" })).await;
@@ -330,7 +330,7 @@ async fn a_worker_logs_and_its_lines_are_read_and_followed() {
         assert_eq!(none["logs"], json!([]), "{nothing}");
     }
 
-    // Followed from the beginning, to the end of the run.
+    // Follows the log from its beginning to the end of the run.
     let following = server.client.get(server.url(&path)).send().await.unwrap();
     let more = about(&task, json!({ "lines": ["x".repeat(5_000)] }));
     server.post("/v1/tasks/logs", more).await.expect(200);

@@ -8,7 +8,7 @@ use crate::harness::{Answer, TestServer, client, hello};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 
-/// Called over HTTP, done by a worker, waited for, tried twice, and done by runs of their own.
+/// A workflow with an HTTP call, a worker's task, a wait, a retry, and child runs.
 fn everything(echo: &str) -> Value {
     json!({
         "name": "everything",
@@ -37,7 +37,7 @@ async fn submit_within(server: &TestServer, workflow: Value, flags: &str) -> Str
     answer.expect(202)["run_id"].as_str().unwrap().to_owned()
 }
 
-/// Takes the task of `work` and completes it.
+/// Claims the task of node `work` and completes it.
 async fn work(server: &TestServer) -> Value {
     let claimed = server.post("/v1/tasks/claim", json!({ "worker": "w", "wait": "60s" })).await.expect(200);
     let task = claimed["tasks"][0].clone();
@@ -71,7 +71,7 @@ async fn a_run_belongs_to_the_trace_that_it_was_asked_for_in() {
     for step in ["step call", "step work", "step wait", "wait wait"] {
         assert_eq!(collector.span(step).parent, whole.id, "{step}");
     }
-    // Who was called was told of the step that called it.
+    // The called service got the trace context of the step.
     let call = collector.span("step call");
     assert_eq!(headers["traceparent"], format!("00-{TRACE}-{}-01", call.id));
     assert_eq!(headers["tracestate"], "congo=t61rcWkgMzE");
@@ -81,13 +81,13 @@ async fn a_run_belongs_to_the_trace_that_it_was_asked_for_in() {
         (worked.attributes["switchyard.worker"].as_str(), task["tracestate"].as_str()),
         ("w", Some("congo=t61rcWkgMzE"))
     );
-    // Both attempts are there, and the first says why it failed.
+    // There is a span for both attempts, and the first has the error.
     let tries: Vec<_> = collector.spans().into_iter().filter(|span| span.name == "step again").collect();
     assert_eq!(tries.len(), 2);
     let failed = tries.iter().find(|span| span.attributes["switchyard.attempt"] == "1").unwrap();
     assert_eq!(failed.error.as_deref(), Some("try later"));
     assert_eq!(failed.attributes["error.type"], "busy");
-    // A run that a step started lies within what that step waited for.
+    // The span of a child run is a child of the span in which its parent's step waits.
     let child = collector.span("run everything/each");
     assert_eq!(child.parent, collector.span("wait each").id);
     assert_eq!(collector.span("step inner").parent, child.id);
@@ -136,7 +136,7 @@ async fn a_run_that_nobody_traces_has_a_trace_of_its_own_through_a_restart() {
     let (waited, hello) = (collector.span("run waiting"), collector.span("run hello"));
     assert_eq!((waited.parent.as_str(), hello.parent.as_str()), ("", ""));
     assert_ne!(waited.trace, hello.trace);
-    // Begun by one process, ended by another.
+    // One process began the step, and another ended it.
     assert_eq!(collector.span("step wait").trace, waited.trace);
     assert_eq!(
         (collector.span("step after").trace, collector.span("step after").parent),

@@ -1,4 +1,4 @@
-//! Which workers there are, and what runs wait for.
+//! The list of workers, and the reasons why runs wait.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn a_worker_over_http_is_listed_with_what_it_serves_as_long_as_it_is_heard
     }
     clock.advance(Duration::from_secs(31));
     assert_eq!(worker(&server, "w").await.unwrap()["alive"], false);
-    // A worker that holds a task is alive as long as its heartbeats come.
+    // A worker that holds a task is alive as long as it sends heartbeats.
     server.submit(one_function(json!({})), json!({ "n": 1 })).await;
     let task = server.post("/v1/tasks/claim", claim).await.expect(200)["tasks"][0].clone();
     for _ in 0..3 {
@@ -57,7 +57,7 @@ async fn a_run_says_that_no_worker_serves_its_function_until_one_does() {
     assert_eq!(server.get(&format!("/v1/runs/{run}")).await.expect(200)["waiting"], reason("worker"));
     let queues = server.get("/v1/queues").await.expect(200);
     assert_eq!(queues["queues"][0]["workers"], 0, "{queues}");
-    // It takes another version: it does not serve this one.
+    // The worker serves another version, not this one.
     let claim =
         |function: &str| json!({ "worker": function, "wait": "0ms", "slots": 1, "functions": [function] });
     server.post("/v1/tasks/claim", claim("enrich")).await.expect(200);

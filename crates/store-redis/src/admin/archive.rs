@@ -1,4 +1,4 @@
-//! Which archive a Redis says that it belongs to.
+//! Reads and checks which archive a Redis belongs to.
 
 use switchyard_core::Timestamp;
 use switchyard_store::{ArchiveMark, Check, Mismatch, StoreError};
@@ -6,7 +6,7 @@ use switchyard_store::{ArchiveMark, Check, Mismatch, StoreError};
 use super::RedisAdmin;
 use crate::binding;
 
-/// The archive that a Redis belongs to, as Redis has it.
+/// The archive that a Redis belongs to, as Redis stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     pub id: String,
@@ -15,7 +15,7 @@ pub struct Bound {
 }
 
 impl RedisAdmin {
-    /// None if it belongs to none yet.
+    /// The archive that this Redis belongs to; `None` if it belongs to none yet.
     pub async fn bound(&self) -> Result<Option<Bound>, StoreError> {
         let mut ask = redis::cmd("HMGET");
         ask.arg(self.keys.archive()).arg("id").arg("place").arg("position");
@@ -28,7 +28,7 @@ impl RedisAdmin {
         }))
     }
 
-    /// Whether an archive is the one that this Redis belongs to.
+    /// Checks whether an archive is the one that this Redis belongs to.
     pub async fn examine_archive(&self, mark: &ArchiveMark) -> Check {
         const NAME: &str = "redis archive";
         let bound = match self.bound().await {

@@ -1,4 +1,4 @@
-//! Ghosts: members of the group whose worker is gone. They leave, after everything that they had pending was moved.
+//! Removes ghosts: consumers whose worker is gone. Their pending entries are moved first.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,41 +13,42 @@ use super::RedisAdmin;
 use super::consumers::{Consumer, ConsumerStatus};
 use super::leave::{Answer, Because, Left};
 
-/// Which workers have a pod, where there are pods.
+/// Lists the pods of workers, on Kubernetes.
 #[async_trait]
 pub trait LivePods: Send + Sync + fmt::Debug {
-    /// The names of all that are there. An error must name what was asked.
+    /// The names of all pods. An error must name the server that was asked.
     async fn names(&self) -> Result<BTreeSet<String>, String>;
 }
 
-/// How ghosts are treated.
+/// Settings of the cleanup of ghosts.
 #[derive(Clone, Copy, Debug)]
 pub struct CleanupPolicy {
-    /// How long a member must not have read anything.
+    /// How long a consumer must have read nothing to count as a ghost.
     pub idle_min: Duration,
-    /// Only look.
+    /// Only find ghosts, do not remove them.
     pub dry_run: bool,
-    /// How long the lock of a process lasts that does not come back.
+    /// How long the lock lasts if its process dies.
     pub lock: Duration,
-    /// How often, by any process; zero for now in any case.
+    /// The least interval between passes of all processes; zero for a pass in any case.
     pub every: Duration,
 }
 
 /// The result of one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanedUp {
-    /// Members that were looked at.
+    /// The number of consumers that were checked.
     pub scanned: usize,
     pub ghosts: Vec<Ghost>,
 }
 
-/// A ghost, and what became of it.
+/// A ghost, and the result of its removal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ghost {
     #[serde(flatten)]
     pub consumer: Consumer,
     pub deleted: bool,
-    /// Of its pending entries: back on the stream, accounted to another worker, without meaning, left with it.
+    /// The number of its pending entries that were put back on the stream. `claimed` were moved to another worker,
+    /// `void` were outdated, `kept` stayed with the ghost.
     pub returned: usize,
     pub claimed: usize,
     pub void: usize,
@@ -76,17 +77,17 @@ impl CleanedUp {
     }
 }
 
-/// Whether a pass was made, and what it came to.
+/// The result of a pass, if it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pass<T> {
     Made(T),
-    /// Another process has the turn, or had it a short while ago.
+    /// Another process makes a pass, or made one recently: ask again after this long.
     NotNow(Duration),
 }
 
 impl RedisAdmin {
-    /// Takes ghosts out of the group, if it is this process's turn. Without the pods, where they were asked for, no consumer
-    /// is known to be gone, and nothing is done.
+    /// Removes ghosts from the consumer groups, if it is this process's turn. Fails without removing any if `pods` is
+    /// given and cannot list the pods.
     pub async fn clean_up(
         &self,
         policy: &CleanupPolicy,

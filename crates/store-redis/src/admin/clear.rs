@@ -1,4 +1,4 @@
-//! Removing everything that Switchyard keeps in a Redis, so that it can be filled from an archive.
+//! Removes all keys of Switchyard from a Redis, so that it can be rebuilt from an archive.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use super::archive::Bound;
 use crate::binding::REBUILDING;
 use crate::keys::BANDS;
 
-/// Names that are looked at, and removed, in one round trip.
+/// About how many keys one scan returns.
 const AT_ONCE: usize = 1_000;
 
-/// The contents of a Redis, shown to a person before they are removed.
+/// A summary of the contents of a Redis, shown to a person before they are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holdings {
     pub bound: Option<Bound>,
     pub runs: usize,
-    /// Changes that no archive has.
+    /// The number of changes that no archive has.
     pub unarchived: usize,
-    /// Workers that are alive.
+    /// The names of workers that are alive.
     pub workers: Vec<String>,
-    /// How long the lock of a shipper still lasts: a process ships the outbox, or was killed a moment ago.
+    /// How long the shipper's lock still lasts, if there is one: a process ships the outbox, or was killed recently.
     pub shipping: Option<Duration>,
 }
 
-/// Whether a key is one of ours.
+/// Whether a key belongs to Switchyard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Ours,
     NotOurs,
-    /// Other programs may call something like that: ours if it is a hash with these fields.
+    /// Other programs may use such a name: the key is ours if it is a hash with these fields.
     OursIfItHas(&'static [&'static str]),
-    /// The same for a sorted set of runs.
+    /// Other programs may use such a name: the key is ours if it is a sorted set of runs.
     OursIfOfRuns,
 }
 
@@ -54,8 +54,9 @@ impl RedisAdmin {
         })
     }
 
-    /// Removes all of it, but for the numbers of locks, which never come twice. How many keys. Meanwhile this Redis
-    /// belongs to no archive, and no process starts on it; if this is cut short, until it is done again.
+    /// Removes all keys except the fencing numbers of locks, which must not repeat. Returns how many. Meanwhile this
+    /// Redis is marked as being rebuilt, and no process starts on it; after an interruption, the mark stays until the
+    /// next call.
     pub async fn clear(&self) -> Result<usize, StoreError> {
         let since = format!("a rebuild that began at {}", SystemClock.now());
         let mut bind = redis::cmd("HSET");
@@ -112,7 +113,7 @@ impl RedisAdmin {
     }
 }
 
-/// The counterpart of `keys.rs`: a test removes everything that a used Redis has.
+/// Whether a name, without its prefix, is one that `keys.rs` builds.
 fn whose(name: &str) -> Whose {
     const FIXED: [&str; 14] = [
         "wf.graphs",
@@ -167,7 +168,7 @@ fn is_run(text: &str) -> bool {
     text.parse::<RunId>().is_ok()
 }
 
-/// A prefix as it stands, and not as the pattern that it may look like.
+/// Escapes a prefix for use in a pattern of `SCAN`.
 fn escaped(prefix: &str) -> String {
     let mut escaped = String::new();
     for c in prefix.chars() {

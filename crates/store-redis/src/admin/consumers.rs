@@ -1,4 +1,4 @@
-//! The members of the group that reads tasks, stream by stream.
+//! Lists the consumers of the streams of tasks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,30 +17,30 @@ use crate::plain::TAKER;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConsumerStatus {
-    /// Its worker says so, or its pod is there.
+    /// Its worker reports, or its pod exists.
     Alive,
-    /// Nothing is known of a worker, but it has read something not long ago: plain workers do not report.
+    /// No worker of this name reports, but the consumer has read lately: plain workers do not report.
     Unknown,
-    /// It has neither a worker, nor read anything for long.
+    /// No worker of this name reports, and the consumer has not read for long.
     Ghost,
 }
 
-/// A member of the group of one stream.
+/// A consumer of one stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Consumer {
     pub name: String,
     pub stream: String,
     pub queue: Arc<str>,
     pub priority: &'static str,
-    /// Entries that it has read, and that are not settled.
+    /// The number of entries that it has read and that are not settled.
     pub pending: usize,
-    /// Since it last read, or tried to.
+    /// The time since it last read or tried to read.
     pub idle_ms: u64,
     pub standing: ConsumerStatus,
 }
 
 impl RedisAdmin {
-    /// Every member of the group of every stream. A member of `pods` is alive.
+    /// The consumers of every stream. A consumer whose name is in `pods` is alive.
     pub async fn consumers(
         &self,
         idle_min: Duration,
@@ -71,8 +71,7 @@ impl RedisAdmin {
         Ok(members)
     }
 
-    /// Who reads the streams that plain workers share, and for how long each has read nothing. Workers that report are among
-    /// them.
+    /// The consumers of the streams that plain workers share, with their idle times. Includes workers that report.
     pub(crate) async fn plain_readers(&self) -> Result<BTreeMap<String, Duration>, StoreError> {
         let mut readers: BTreeMap<String, Duration> = BTreeMap::new();
         for band in 0..BANDS.len() {
@@ -85,7 +84,7 @@ impl RedisAdmin {
         Ok(readers)
     }
 
-    /// Name, pending, idle in ms. A stream that was never read has no group.
+    /// Name, number of pending entries and idle time in ms of each consumer. A stream that was never read has no group.
     async fn members(&self, stream: &str) -> Result<Vec<(String, usize, u64)>, StoreError> {
         let there: bool = self.client.query(redis::cmd("EXISTS").arg(stream)).await?;
         if !there {

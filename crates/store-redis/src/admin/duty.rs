@@ -1,4 +1,4 @@
-//! The duties around workers: saying that one is alive, finding ghosts, finding what is pending for long.
+//! The duties around workers: report that a worker is alive, remove ghosts, find long-pending entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use super::cleanup::{CleanedUp, CleanupPolicy, LivePods, Pass};
 use super::pending::LongPending;
 use super::{RedisAdmin, WorkerReport};
 
-/// How long to wait after Redis or Kubernetes did not answer, at most.
+/// How long to wait at most after Redis or Kubernetes did not answer.
 const AFTER_TROUBLE: Duration = Duration::from_secs(60);
-/// How often to ask for a turn at most: another process's lock may end any moment.
+/// The least interval between attempts to take a lock that another process has.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// Settings of the checks on consumers, and how often they run.
 #[derive(Clone, Copy, Debug)]
 pub struct MonitorSettings {
     pub cleanup: CleanupPolicy,
-    /// How long an entry may be pending until it is reported.
+    /// How long an entry may be pending before it is reported.
     pub long: Duration,
-    /// How often to look for such entries; never, if not given.
+    /// How often to look for such entries; never if `None`.
     pub watch_every: Option<Duration>,
 }
 
-/// A process's part in looking after the group.
+/// Runs the checks on consumers in this process.
 #[derive(Clone, Debug)]
 pub struct ConsumerMonitor {
     pub admin: RedisAdmin,
     pub metrics: Arc<Metrics>,
-    /// Which workers have a pod, where there are pods.
+    /// Lists the pods of workers, on Kubernetes.
     pub pods: Option<Arc<dyn LivePods>>,
     pub settings: MonitorSettings,
 }
@@ -55,7 +55,7 @@ impl RedisAdmin {
 }
 
 impl ConsumerMonitor {
-    /// Removes ghosts from the group: at once if the last pass is long ago, and then every interval.
+    /// The duty: removes ghosts, at once if the last pass was long ago, and then at an interval.
     pub async fn clean_up_forever(self, stop: CancellationToken) {
         let every = self.settings.cleanup.every;
         while !stop.is_cancelled() {
@@ -71,7 +71,7 @@ impl ConsumerMonitor {
         }
     }
 
-    /// One pass, counted and told.
+    /// Makes one pass that removes ghosts, with metrics and logs.
     pub async fn clean_up(&self) -> Result<Pass<CleanedUp>, StoreError> {
         let pass = self.admin.clean_up(&self.settings.cleanup, self.pods.as_deref()).await;
         match &pass {
@@ -107,7 +107,7 @@ impl ConsumerMonitor {
         }
     }
 
-    /// Looks for entries that are pending for long, every interval.
+    /// The duty: looks for long-pending entries at an interval.
     pub async fn watch_forever(self, stop: CancellationToken) {
         let Some(every) = self.settings.watch_every else { return };
         while !stop.is_cancelled() {
@@ -123,7 +123,7 @@ impl ConsumerMonitor {
         }
     }
 
-    /// One pass, counted and told.
+    /// Makes one pass that looks for long-pending entries, with metrics and logs.
     pub async fn watch(&self, every: Duration) -> Result<Pass<LongPending>, StoreError> {
         let MonitorSettings { long, cleanup, .. } = self.settings;
         let pass = self.admin.watch_in_turn(long, cleanup.lock, every).await?;

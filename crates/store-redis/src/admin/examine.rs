@@ -1,4 +1,4 @@
-//! Whether a Redis will do: what `switchyard doctor` asks it.
+//! Checks of a Redis for `switchyard doctor`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use crate::keys::GROUP;
 use crate::outbox::entries::{RawEntries, waited};
 use crate::scripts;
 
-/// Clocks further apart than this are worth a word; further than that, leases mean nothing.
+/// A clock skew above `SKEW` is worth a warning; above `SKEW_MAX`, leases mean nothing.
 const SKEW: Duration = Duration::from_secs(1);
 const SKEW_MAX: Duration = Duration::from_secs(30);
-/// Events that wait for the archive, before it is worth a word.
+/// The number of changes in the outbox that is worth a warning.
 const OUTBOX: usize = 10_000;
-/// Of `maxmemory`.
+/// The percentage of `maxmemory` from which Redis counts as nearly full.
 const FULL_PERCENT: u64 = 90;
 
 type Info = HashMap<String, String>;
 
 impl RedisAdmin {
-    /// Everything that can be known about the server, and about who works on it.
+    /// Makes all checks of the server and of its workers.
     pub async fn examine(&self, idle_min: Duration, long: Duration, stuck_after: Duration) -> Vec<Check> {
         let mut checks = Vec::new();
         match self.info().await {
@@ -60,7 +60,7 @@ impl RedisAdmin {
         let before = SystemClock.now();
         let (seconds, micros): (i64, i64) = self.client.query(&redis::cmd("TIME")).await?;
         let (after, theirs) = (SystemClock.now(), seconds * 1_000 + micros / 1_000);
-        // Anywhere within the round trip is no skew.
+        // A server time within the round trip counts as no skew.
         let off = (theirs - after.as_millis()).max(before.as_millis() - theirs).max(0);
         let off = Duration::from_millis(off.unsigned_abs());
         let found = format!("within {} ms of this machine", off.as_millis());
@@ -90,7 +90,7 @@ impl RedisAdmin {
         Check::ok("redis scripts", format!("{} load", scripts.len()))
     }
 
-    /// Uses every command that scripts use, on names of its own that are gone afterwards.
+    /// Tries every command that scripts use, on temporary keys.
     async fn rights(&self) -> Check {
         let key =
             |kind: &str| format!("{}wf.doctor:{kind}:{:016x}", self.keys.begin(), rand::random::<u64>());
@@ -212,7 +212,7 @@ fn text<'i>(info: &'i Info, field: &str) -> &'i str {
     info.get(field).map_or("", String::as_str)
 }
 
-/// Older ones are refused when connecting.
+/// Reports the server's version. Connecting already refuses versions that are too old.
 fn version(info: &Info) -> Check {
     match info.get("valkey_version") {
         Some(valkey) => Check::ok("redis version", format!("Valkey {valkey}")),

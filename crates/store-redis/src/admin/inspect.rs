@@ -1,4 +1,4 @@
-//! Every key of a run, decoded. Names follow from what lies under others: nothing is searched for.
+//! Reads and decodes every key of a run. The names of keys follow from the content of others: nothing is scanned.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ use crate::record::{ENTRY, Kept, WORDS, state_of};
 
 type Fields = BTreeMap<String, String>;
 
-/// How much of the outbox is looked through.
+/// How many entries of the outbox are read.
 const OUTBOX_MAX: usize = 1_000;
 
-/// A key, or the part of a shared one that is about the run.
+/// A key of a run, or the part of a shared key that is about the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InspectedKey {
     pub key: String,
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// By field or member.
+    /// The content, by field or member.
     pub value: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<i64>,
@@ -43,7 +43,7 @@ const FLAGS: [(char, &str); 7] = [
 ];
 
 impl RedisAdmin {
-    /// Nothing, if Redis has nothing of it.
+    /// The keys of a run; empty if Redis does not have the run.
     pub async fn inspect(&self, run: RunId) -> Result<Vec<InspectedKey>, StoreError> {
         let (state, dag) = (self.fields(&self.keys.run(run)).await?, self.fields(&self.keys.dag(run)).await?);
         let context = self.fields(&self.keys.context(run)).await?;
@@ -88,7 +88,7 @@ impl RedisAdmin {
         Ok(Ir::from_json(&text).ok())
     }
 
-    /// Its place in what runs share: the list of runs, its keys.
+    /// Adds the run's part of shared keys: the set of runs, its concurrency key, its idempotency key.
     async fn shared(
         &self,
         run: RunId,
@@ -154,7 +154,7 @@ impl RedisAdmin {
         Ok(())
     }
 
-    /// The streams of a run: entries that its claims stand on, and how many tasks wait where it waits.
+    /// Adds the streams of a run: the entries of its claims, and how many tasks wait in the streams in which it waits.
     async fn entries(
         &self,
         graph: &Ir,
@@ -200,7 +200,7 @@ impl RedisAdmin {
         Ok(Some(member(stream, "stream", id.to_owned(), value)))
     }
 
-    /// The events that the archive does not have yet.
+    /// Adds the run's events that the archive does not have yet.
     async fn outbox(&self, run: RunId, shown: &mut Vec<InspectedKey>) -> Result<(), StoreError> {
         type Entries = Vec<(String, Vec<(String, String)>)>;
         let key = self.keys.outbox();
@@ -240,7 +240,7 @@ fn member(key: String, kind: &'static str, name: String, value: Value) -> Inspec
     InspectedKey { key, kind, value: Map::from_iter([(name, value)]), ttl_ms: None }
 }
 
-/// Numbers as numbers.
+/// A JSON number if the text is an integer, else a JSON string.
 fn scalar(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| text.into(), Value::from)
 }
@@ -270,7 +270,7 @@ fn run_field((field, text): (&String, &String)) -> (String, Value) {
     (field.clone(), value)
 }
 
-/// A line that is not as it should be is shown as it is.
+/// Decodes the line of a node. A malformed line is shown as text.
 fn node_line((node, line): (&String, &String)) -> (String, Value) {
     let words: Vec<&str> = line.split(' ').collect();
     let state = words.first().and_then(|letter| state_of(letter));

@@ -1,4 +1,4 @@
-//! Leaving the group: what is pending moves first, the consumer goes last, in one script (`leave.lua`, I7).
+//! Removes a consumer from its groups. The script moves its pending entries before it removes it (`leave.lua`, I7).
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use switchyard_store::StoreError;
 use super::{RedisAdmin, millis, unreadable};
 use crate::scripts;
 
-/// Entries that one call moves.
+/// How many entries one call moves.
 const AT_ONCE: usize = 500;
 
 /// How many of a consumer's entries were moved, and where to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// Streams whose group it is no longer in.
+    /// The number of streams whose group it has left.
     pub groups: usize,
-    /// Back on their stream.
+    /// Entries that were put back on their stream.
     pub returned: usize,
-    /// Held, and now accounted to a worker that is alive.
+    /// Entries with a claim, which were moved to a worker that is alive.
     pub claimed: usize,
-    /// Of no meaning any more.
+    /// Outdated entries, which were removed.
     pub void: usize,
-    /// Held, and no worker can take them over: the consumer stays until their leases have run out.
+    /// Entries with a claim that no worker can take over: the consumer stays until their leases have run out.
     pub kept: usize,
 }
 
@@ -39,11 +39,11 @@ impl Left {
     }
 }
 
-/// Why a consumer is taken out of a group.
+/// The reason why a consumer is removed from a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Because {
     ItLeaves,
-    /// It seems to be a ghost: the script looks again.
+    /// It seems to be a ghost: the script checks again.
     ItIsAGhost {
         fence: u64,
         idle_min: Duration,
@@ -61,7 +61,7 @@ pub(super) enum Answer {
 }
 
 impl RedisAdmin {
-    /// A worker leaves the groups of all streams, and signs off.
+    /// Removes a worker from the groups of all streams, and signs it off.
     pub async fn leave(&self, name: &str) -> Result<Left, StoreError> {
         let heir = self.heir(name).await?;
         let mut left = Left::default();
@@ -72,7 +72,7 @@ impl RedisAdmin {
         Ok(left)
     }
 
-    /// A worker that is alive, other than the one that goes.
+    /// A live worker other than the one that leaves: the one that reported last.
     pub(super) async fn heir(&self, of: &str) -> Result<Option<String>, StoreError> {
         let workers = self.workers().await?;
         let alive = workers.into_iter().filter(|worker| worker.alive && worker.name != of);

@@ -35,9 +35,9 @@ pub use workers::{Worker, WorkerReport};
 pub struct RedisAdmin {
     pub(crate) client: Client,
     pub(crate) keys: Keys,
-    /// Tells this process from others that want the same lock.
+    /// The token of this process as the owner of locks.
     name: Arc<str>,
-    /// Instead of the server's time. For tests.
+    /// Replaces the server's clock, in tests.
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -51,7 +51,7 @@ impl RedisAdmin {
         ))
     }
 
-    /// Knows which functions plain workers serve, as [`crate::RedisSettings::plain_functions`].
+    /// Sets which functions plain workers serve, as [`crate::RedisSettings::plain_functions`] does.
     pub fn with_plain_functions(self, functions: &[String]) -> Self {
         Self { keys: self.keys.with_plain_functions(functions), ..self }
     }
@@ -61,12 +61,12 @@ impl RedisAdmin {
         Self { client, keys, name, clock }
     }
 
-    /// The time to tell a script; empty for the server's own.
+    /// The time argument of a script; empty for the server's clock.
     fn time(&self) -> String {
         self.clock.as_ref().map_or_else(String::new, |clock| clock.now().as_millis().to_string())
     }
 
-    /// The time that scripts go by.
+    /// The current time of the scripts: the server's, or that of the injected clock.
     async fn now(&self) -> Result<Timestamp, StoreError> {
         if let Some(clock) = &self.clock {
             return Ok(clock.now());
@@ -75,7 +75,7 @@ impl RedisAdmin {
         Ok(Timestamp::from_millis(seconds * 1_000 + micros / 1_000))
     }
 
-    /// Every stream of tasks: those that graphs use, and those with entries. In order.
+    /// Every stream of tasks, sorted: those that graphs use, and those with entries.
     pub async fn streams(&self) -> Result<Vec<String>, StoreError> {
         let mut ask = redis::pipe();
         ask.smembers(self.keys.streams()).hkeys(self.keys.queued());
@@ -94,7 +94,7 @@ impl RedisAdmin {
     }
 }
 
-/// As the bands are called.
+/// The names of the bands.
 const PRIORITIES: [&str; 3] = ["high", "normal", "low"];
 
 fn millis(length: std::time::Duration) -> String {

@@ -1,4 +1,4 @@
-//! Entries that are pending for longer than a task may take.
+//! Finds entries that are pending for longer than a task may take.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::cleanup::Pass;
 use super::{RedisAdmin, millis};
 use crate::scripts;
 
-/// Entries of a stream that are shown; how many there are beyond that is not looked up.
+/// How many entries of a stream are listed; further ones are not counted.
 const PER_STREAM: usize = 1_000;
 
-/// An entry that is pending for long.
+/// A long-pending entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pending {
     pub stream: String,
@@ -24,7 +24,7 @@ pub struct Pending {
     pub consumer: String,
     pub idle_ms: u64,
     pub deliveries: u64,
-    /// Whether its run has a claim on it, with a lease. If not, a plain worker has read it and not reported since.
+    /// Whether a claim with a lease is based on the entry. If not, a plain worker has read it and not reported since.
     pub held: bool,
     pub run: String,
     pub node: String,
@@ -34,17 +34,17 @@ pub struct Pending {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LongPending {
     pub entries: Vec<Pending>,
-    /// Entries of runs that have moved on.
+    /// The number of outdated entries, whose runs have moved on.
     pub void: usize,
 }
 
 impl RedisAdmin {
-    /// The entries that are pending for longer; nothing is changed.
+    /// Lists entries that are pending for longer than this. Changes nothing.
     pub async fn long_pending(&self, longer_than: Duration) -> Result<LongPending, StoreError> {
         self.look_through(longer_than, None).await
     }
 
-    /// The same, in turn with other processes. Void entries are removed.
+    /// Like [`Self::long_pending`], under the lock, and removes void entries.
     pub(super) async fn watch_in_turn(
         &self,
         longer_than: Duration,

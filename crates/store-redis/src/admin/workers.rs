@@ -1,4 +1,4 @@
-//! Workers say that they are alive: `wf.workers` and `worker:{name}`.
+//! Reports of workers that they are alive: `wf.workers` and `worker:{name}`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use switchyard_store::StoreError;
 use super::{RedisAdmin, millis};
 use crate::scripts;
 
-/// How long a worker that reports no more is remembered.
+/// How long a worker that has stopped reporting is remembered.
 const MEMORY: Duration = Duration::from_secs(24 * 3600);
 
 /// The report of a worker about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerReport {
-    /// Also that of its consumer in the group.
+    /// The worker's name, and that of its consumer.
     pub name: String,
     pub types: Vec<String>,
     pub slots: usize,
-    /// Slots that hold a task.
+    /// The number of slots that hold a task.
     pub busy: usize,
     pub host: String,
     pub process: u32,
     pub version: String,
     pub started: Timestamp,
-    /// How long it counts as alive from now on, without another report.
+    /// How long the worker counts as alive without another report.
     pub holds: Duration,
 }
 
@@ -46,7 +46,7 @@ pub struct Worker {
 }
 
 impl RedisAdmin {
-    /// Says that a worker is alive. How many are.
+    /// Stores that a worker is alive. Returns how many are.
     pub async fn report(&self, report: &WorkerReport) -> Result<usize, StoreError> {
         let keys = [self.keys.workers(), self.keys.worker(&report.name)];
         let mut args = vec![self.time(), report.name.clone(), millis(report.holds), millis(MEMORY)];
@@ -65,7 +65,7 @@ impl RedisAdmin {
         Ok(alive)
     }
 
-    /// A worker that has left says so: it is not missed.
+    /// Removes the report of a worker that has left.
     pub async fn sign_off(&self, name: &str) -> Result<(), StoreError> {
         let mut commands = redis::pipe();
         commands.zrem(self.keys.workers(), name).ignore().del(self.keys.worker(name)).ignore();

@@ -3,8 +3,8 @@
 //! When a call has been answered, the first waiting caller leads the next one, for itself and for all others that fit.
 //! Under load it yields first, so that other ready slots of this process join as well. A lone slot never waits.
 //!
-//! Two calls in flight were tried: each carried fewer steps of the chain of `switchyard bench`, and Redis had more to do
-//! for the same number of steps.
+//! Two calls in flight were tried: each carried fewer steps of the chain of `switchyard bench`, and Redis had more to
+//! do for the same number of steps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct StepRequest {
     pub(crate) settlements: Vec<Settlement>,
     pub(crate) want: Want,
     pub(crate) max: usize,
-    /// That the settlements decide.
+    /// The number of edges that the settlements decide.
     edges: usize,
 }
 
@@ -34,7 +34,7 @@ impl StepRequest {
         Self { settlements, want: want.clone(), max, edges }
     }
 
-    /// Tasks whose caller has gone are handed back.
+    /// A request that hands back tasks whose caller has gone.
     fn handing_back(tasks: Vec<Task>, want: &Want) -> Self {
         let hand_back = |task: Task| {
             let claim = ClaimRef { run: task.run, node: task.node, claim: task.claim };
@@ -43,7 +43,7 @@ impl StepRequest {
         Self::new(tasks.into_iter().map(hand_back).collect(), want, 0, 0)
     }
 
-    /// Whether a call can claim for both.
+    /// Whether one call can claim tasks for both requests.
     fn claims_like(&self, other: &Self) -> bool {
         let (a, b) = (&self.want, &other.want);
         self.max == 0
@@ -58,9 +58,9 @@ struct Waiting {
 }
 
 enum Turn {
-    /// Another caller's batch carried it.
+    /// Another caller's batch has carried the request.
     Done(Result<StepAnswer, StoreError>),
-    /// It makes the call, for itself and all waiting callers.
+    /// This caller makes the call, for itself and for waiting callers.
     Lead(StepRequest, Lead),
 }
 
@@ -72,15 +72,15 @@ pub(crate) struct StepBatcher {
 
 #[derive(Default)]
 struct Line {
-    /// A call is on its way.
+    /// A call is in flight, or a caller is about to make one.
     busy: bool,
-    /// The last call carried more than one.
+    /// The last call carried more than one request.
     crowded: bool,
     waiting: VecDeque<Waiting>,
 }
 
 impl Line {
-    /// Waiting requests that fit into one call with this one.
+    /// Removes the waiting requests that fit into one call with this one.
     fn take_fitting(&mut self, first: &StepRequest) -> Vec<Waiting> {
         let (mut settlements, mut max, mut edges) = (first.settlements.len(), first.max, first.edges);
         let mut along: Vec<Waiting> = Vec::new();
@@ -124,7 +124,7 @@ impl Drop for Lead {
 }
 
 impl RedisStore {
-    /// One step, in a call of its own or in a batch.
+    /// Makes one step, alone or in a batch with other callers.
     pub(crate) async fn batched_step(&self, request: StepRequest) -> Result<StepAnswer, StoreError> {
         let (request, lead) = match self.line_up(request) {
             Ok(at_once) => at_once,
@@ -154,7 +154,7 @@ impl RedisStore {
                 unwanted.extend(outcome.tasks);
             }
         }
-        // After the batch has its answers: the next steps of these callers join the next call.
+        // Dropped after the callers of this batch have their answers: their next steps can join the next call.
         drop(lead);
         if !unwanted.is_empty() {
             self.run_step(&[StepRequest::handing_back(unwanted, &want)]).await?;
@@ -162,7 +162,7 @@ impl RedisStore {
         own
     }
 
-    /// The request and the right to make the call, if none is in flight; otherwise where its turn is announced.
+    /// The request and the right to make the call, if none is in flight; otherwise a receiver for the caller's turn.
     fn line_up(&self, request: StepRequest) -> Result<(StepRequest, Lead), oneshot::Receiver<Turn>> {
         let mut line = self.step_batcher.line.lock();
         if !line.busy {

@@ -23,25 +23,25 @@ use crate::store::RedisStore;
 use crate::task::{Reply, unreadable};
 use crate::timers::in_ms;
 
-/// Settlements, and claims, of one call. All their events go into one entry of a stream.
+/// The most settlements, and the most claims, of one call. All their events go into one entry of the outbox.
 pub(crate) const AT_ONCE: usize = 200;
-/// The script's answer to a settlement of a run that another process has locked, to decide about it as a whole.
+/// The script's answer to a settlement of a large run that a process has locked for a decision.
 const LOCKED: char = 'l';
-/// How long to wait for such a run.
+/// How long to wait before settling in a locked run again.
 const LOCKED_FOR: Duration = Duration::from_millis(5);
 
-/// The part of a call's answer that is for one of its callers.
+/// One caller's part of the answer to a call.
 #[derive(Debug, Default)]
 pub(crate) struct StepAnswer {
     /// An answer for each settlement, up to the first that was not carried out.
     pub(crate) letters: String,
     pub(crate) tasks: Vec<Task>,
-    /// There may be tasks that the call did not come to look at.
+    /// The call stopped early: there may be tasks that it did not look at.
     pub(crate) looked_enough: bool,
 }
 
 impl RedisStore {
-    /// Settles in order, then claims. Settlements for the slow path are carried out in their turn.
+    /// Settles in order, then claims. Settlements for the slow path keep their place in the order.
     pub(crate) async fn settle_and_claim(
         &self,
         settlements: Vec<Settlement>,
@@ -89,7 +89,7 @@ impl RedisStore {
         Some((graph, ix, priority))
     }
 
-    /// One call for all of them. They want tasks of the same types, for the same worker.
+    /// Makes one call for all requests. Those that claim want tasks of the same queues, for the same worker.
     pub(crate) async fn run_step(
         &self,
         requests: &[StepRequest],
@@ -106,7 +106,7 @@ impl RedisStore {
         for task in found {
             tasks.push_back(self.read_task(Reply::new(task)).await);
         }
-        // A caller with a settlement for the slow path comes back for its tasks.
+        // A caller with a settlement for the slow path, or of a locked run, claims in a later call.
         let outcome = |(letters, request): (&str, &StepRequest)| {
             let max = if letters.ends_with([SLOW, LOCKED]) { 0 } else { request.max.min(tasks.len()) };
             let tasks = tasks.drain(..max).collect::<Result<_, _>>()?;
@@ -115,9 +115,9 @@ impl RedisStore {
         Ok(letters.split(' ').zip(requests).map(outcome).collect())
     }
 
-    /// The call, unless there is nothing to do, and whether it settles something that nothing follows after.
+    /// The call, unless there is nothing to do, and whether it settles a node without dependents.
     fn step_call(&self, requests: &[StepRequest]) -> Result<Option<(Cmd, bool)>, StoreError> {
-        // A caller that claims nothing may have named no queues.
+        // The queues are those of a request that claims: one that claims nothing may name no queues.
         let wants = requests.iter().max_by_key(|request| request.max).filter(|request| request.max > 0);
         let wants = wants.or_else(|| requests.iter().find(|request| !request.settlements.is_empty()));
         let Some(StepRequest { want, .. }) = wants else { return Ok(None) };
@@ -141,8 +141,8 @@ impl RedisStore {
         Ok(Some((call, has_last)))
     }
 
-    /// Writes what the script has to know of the settled nodes, each node once. Answers for each settlement the number of
-    /// its hints, and whether one of the nodes has no dependents.
+    /// Writes the hints that the script needs about the settled nodes, each once. Returns the number of the hints for
+    /// each settlement, and whether one of the nodes has no dependents.
     fn write_hints(
         &self,
         requests: &[StepRequest],
@@ -179,7 +179,7 @@ fn ending(outcome: &TaskOutcome) -> Ending {
     }
 }
 
-/// As `step.lua` reads it.
+/// Writes a settlement in the form that `step.lua` reads.
 fn write_settlement(settlement: &Settlement, index: usize, call: &mut Cmd) -> Result<(), StoreError> {
     let ClaimRef { run, claim, .. } = &settlement.claim;
     call.arg(run.to_string()).arg(index).arg(*claim);

@@ -1,9 +1,9 @@
-//! Which settlements take the fast path, one call of `step.lua`, and which the slow path, where the core decides.
+//! Routes settlements to the fast path, one call of `step.lua`, or to the slow path, where the core decides.
 //!
-//! Known before the call, and decided here: failures, waits and retries are for the core, and so is a node with more
-//! dependents than one call releases, or one whose graph this process does not know.
+//! This process sends to the slow path, before any call: failures, waits and retries, nodes with more dependents than
+//! one call releases, and nodes whose graph it does not know.
 //!
-//! Known only to Redis, and decided by `includes/settle.lua`, which answers [`SLOW`]:
+//! `includes/settle.lua` sends to the slow path, with the answer [`SLOW`], what only Redis can know:
 //! - the run is queued or closing, or is on another graph since a patch
 //! - the run caps its parallelism
 //! - the run would end, and has a parent to tell, a concurrency key to leave, or timers to remove
@@ -19,12 +19,12 @@ use crate::store::RedisStore;
 /// The script's answer to a settlement that it leaves to the core.
 pub(super) const SLOW: char = 'r';
 
-/// Edges that the settlements of one call decide. A node with more is settled by the core, which need not do all of it
-/// in one call.
+/// The most edges that the settlements of one call decide. The core settles a node with more, which need not happen in
+/// one call.
 pub(super) const EDGES_AT_ONCE: usize = 1_000;
 
 impl RedisStore {
-    /// Whether the script can carry it out, as far as the settlement and the graph tell.
+    /// Whether the script can carry out a settlement, judging by the settlement and the graph.
     pub(super) fn fits_script(&self, settlement: &Settlement) -> bool {
         let kind = matches!(
             settlement.outcome,
@@ -46,15 +46,15 @@ impl RedisStore {
         open.iter().take(AT_ONCE).enumerate().take_while(fits).count()
     }
 
-    /// How many of the first settlements are of runs on one graph: what the script leaves of one, it is likely to leave of
-    /// all.
+    /// How many of the first settlements are of runs on one graph: if the script leaves one to the core, it is likely
+    /// to leave all of them.
     pub(super) fn alike(&self, open: &VecDeque<Settlement>) -> usize {
         let definition = |settlement: &Settlement| self.graphs.of_run(settlement.claim.run);
         let first = open.front().and_then(definition);
         open.iter().take_while(|settlement| definition(settlement) == first).count().max(1)
     }
 
-    /// How many edges it decides, if its graph is known.
+    /// How many edges a settlement decides, if its graph is known.
     pub(crate) fn edges(&self, settlement: &Settlement) -> Option<usize> {
         let (graph, ix, _) = self.graph_of_claim(&settlement.claim)?;
         Some(graph.ir.node(ix).dependents.len())

@@ -1,4 +1,4 @@
-//! Entries of the outbox: what they say, which of them can be archived, and which cannot.
+//! Reads the entries of the outbox, and separates those that can be archived from those that cannot.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use switchyard_core::{RunId, Timestamp};
 /// Incarnations of runs. A run can have several: each time it is rebuilt, a new one begins.
 pub(crate) type Incarnations = HashSet<(RunId, u64)>;
 
-/// Entries as Redis has them. Anything can be in a stream, also what is no text.
+/// Entries as Redis stores them. Fields may be anything, also not text.
 pub(crate) type RawEntries = Vec<(String, Vec<(Vec<u8>, Vec<u8>)>)>;
 
-/// How long the first of these entries has lain there, by the server's clock, which numbers them.
+/// The age of the first of these entries by the server's clock, from which the ids of entries are made.
 pub(crate) fn waited(oldest: &RawEntries, (seconds, micros): (u64, u64)) -> Duration {
     let began = oldest.first().and_then(|(id, _)| id.split_once('-')?.0.parse::<u64>().ok());
     Duration::from_millis(began.map_or(0, |began| (seconds * 1_000 + micros / 1_000).saturating_sub(began)))
@@ -21,17 +21,17 @@ pub(crate) fn waited(oldest: &RawEntries, (seconds, micros): (u64, u64)) -> Dura
 /// The events of one change: they are archived together.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
-    /// Of its last entry in the stream.
+    /// The id of the last stream entry of this change.
     pub(crate) id: String,
-    /// It goes on in the next entry.
+    /// The change continues in the next stream entry.
     more: bool,
     pub(crate) events: Vec<Event>,
-    /// Which incarnation of each run these events are of.
+    /// The incarnation of each run that these events belong to.
     pub(crate) incarnations: HashMap<RunId, u64>,
     unreadable: Option<Unreadable>,
 }
 
-/// Why an entry cannot be archived, and what it says.
+/// The reason why an entry cannot be archived, and the entry's content.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     pub(crate) reason: String,
@@ -39,7 +39,7 @@ pub(crate) struct Unreadable {
 }
 
 impl Entry {
-    /// The run that it is about, if it is about one.
+    /// The run of the events, if all are of one run.
     pub(crate) fn only_run(&self) -> Option<RunId> {
         let mut runs = self.incarnations.keys();
         runs.next().filter(|_| runs.next().is_none()).copied()
@@ -49,18 +49,18 @@ impl Entry {
         self.incarnations.iter().map(|(run, incarnation)| (*run, *incarnation))
     }
 
-    /// Whether it has events of one of these.
+    /// Whether the entry has events of one of these incarnations.
     pub(crate) fn is_of(&self, incarnations: &Incarnations) -> bool {
         self.incarnations().any(|incarnation| incarnations.contains(&incarnation))
     }
 
-    /// When it was put there, by the server's clock.
+    /// When the entry was appended, by the server's clock.
     pub(crate) fn at(&self) -> Timestamp {
         let millis = self.id.split('-').next().and_then(|millis| millis.parse().ok());
         Timestamp::from_millis(millis.unwrap_or(0))
     }
 
-    /// Its text, for people. Only the beginning is ever shown.
+    /// The entry as text for people. Only the beginning is ever shown.
     pub(crate) fn content(&self) -> String {
         let line = |event: &Event| {
             let body = serde_json::to_string(&event.kind).unwrap_or_default();
@@ -69,7 +69,7 @@ impl Entry {
         self.events.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Takes the next entry of the same change in.
+    /// Merges the next entry of the same change into this one.
     fn absorb(&mut self, next: Self) {
         self.id = next.id;
         self.more = next.more;
@@ -79,7 +79,7 @@ impl Entry {
     }
 }
 
-/// Entries in the order of the stream. `whole` says that there are no more behind them.
+/// Decodes entries in the order of the stream. `whole` says that the stream has no more entries after them.
 pub(crate) fn read(raw: RawEntries, whole: bool) -> Vec<Entry> {
     let mut entries = Vec::with_capacity(raw.len());
     for (id, fields) in raw {
@@ -88,7 +88,7 @@ pub(crate) fn read(raw: RawEntries, whole: bool) -> Vec<Entry> {
     join(entries, whole)
 }
 
-/// Makes one of entries that are one change. One that has not been read to its end is left for the next time.
+/// Merges the entries of each change into one. Leaves out a change whose last entry has not been read yet.
 fn join(entries: Vec<Entry>, whole: bool) -> Vec<Entry> {
     let mut joined = Vec::with_capacity(entries.len());
     let mut open: Option<Entry> = None;
@@ -102,7 +102,7 @@ fn join(entries: Vec<Entry>, whole: bool) -> Vec<Entry> {
         };
         if entry.more { open = Some(entry) } else { joined.push(entry) }
     }
-    // A change is put into the outbox in one piece.
+    // All entries of a change are appended together: at the end of the stream, none can follow.
     if let Some(mut entry) = open.filter(|_| whole) {
         let (reason, content) = ("its end is missing".to_owned(), entry.content());
         entry.unreadable.get_or_insert(Unreadable { reason, content });
@@ -111,13 +111,13 @@ fn join(entries: Vec<Entry>, whole: bool) -> Vec<Entry> {
     joined
 }
 
-/// Why an event cannot be read, and the incarnation that it is of, if that can.
+/// The reason why an event cannot be decoded, and its incarnation, if that can be decoded.
 struct Garbled {
     incarnation: Option<(RunId, u64)>,
     reason: String,
 }
 
-/// Reads an entry of the stream. One whose runs have nothing to do with each other counts as many.
+/// Decodes an entry of the stream. If its runs are independent of each other (`apart`), each gets an entry of its own.
 fn read_entry(id: &str, fields: &[(Vec<u8>, Vec<u8>)], entries: &mut Vec<Entry>) {
     let flag = |name: &[u8]| fields.iter().any(|(header, _)| header == name);
     let (more, apart) = (flag(b"more"), flag(b"apart"));
@@ -139,7 +139,7 @@ fn read_entry(id: &str, fields: &[(Vec<u8>, Vec<u8>)], entries: &mut Vec<Entry>)
         }
     }
     let mut found: Vec<Entry> = order.iter().filter_map(|group| of_run.remove(group)).collect();
-    // An event whose run is not known may be one of any of them.
+    // An event without a readable run may belong to any run of the entry.
     if garbled.iter().any(|garbled| garbled.incarnation.is_none()) {
         let all = found.into_iter().reduce(|mut all, entry| {
             all.absorb(entry);
@@ -192,7 +192,7 @@ fn read_event(header: &[u8], body: &[u8]) -> Result<(Event, u64), Garbled> {
     Ok((Event { run, seq, at: Timestamp::from_millis(at), kind }, incarnation))
 }
 
-/// An entry as it is, as far as it is text.
+/// An entry as text; bytes that are not text are replaced.
 fn shown(fields: &[(Vec<u8>, Vec<u8>)]) -> String {
     let line = |(header, body): &(Vec<u8>, Vec<u8>)| {
         format!("{} {}", String::from_utf8_lossy(header), String::from_utf8_lossy(body))
@@ -203,21 +203,22 @@ fn shown(fields: &[(Vec<u8>, Vec<u8>)]) -> String {
 /// Entries, sorted by whether they can be archived.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
-    /// These can be archived, as far as can be seen from them.
+    /// Entries that can be archived, judging by their content.
     pub(crate) good: Vec<Entry>,
     pub(crate) unreadable: Vec<(Entry, Unreadable)>,
-    /// Incarnations that go on without something that happened in them: their runs have to be rebuilt from the archive.
+    /// Incarnations that lack events which cannot be archived: their runs must be rebuilt from the archive.
     pub(crate) broken: Incarnations,
 }
 
-/// A field of the hash of forgotten incarnations. Version 0.1 wrote the run as the field and its incarnation as the value.
+/// Decodes a field of the hash of forgotten incarnations. Version 0.1 wrote the run as field and its incarnation as
+/// value.
 pub(crate) fn forgotten(field: &str, value: &str) -> Option<(RunId, u64)> {
     let (run, incarnation) = field.split_once(' ').unwrap_or((field, value));
     Some((run.parse().ok()?, incarnation.parse().ok()?))
 }
 
-/// Takes out unreadable entries, later entries of the same incarnation, entries of forgotten incarnations, and the
-/// changes that were made together with these.
+/// Sorts entries. Unreadable entries and entries of forgotten incarnations are not good, and neither are later entries
+/// of any incarnation that occurs in them.
 pub(crate) fn sort_out(entries: Vec<Entry>, mut forgotten: Incarnations) -> Sorted {
     let mut sorted = Sorted::default();
     for mut entry in entries {

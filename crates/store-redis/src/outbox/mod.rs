@@ -1,7 +1,7 @@
-//! From the outbox to the archive: in order, in batches, one shipper at a time.
+//! Ships the outbox to the archive: in order, in batches, one shipper at a time.
 //!
-//! An entry is what changed together, and is archived together. It leaves the outbox when the archive has it; then
-//! followers are told, and runs that have ended are removed.
+//! An entry has the events of one change, which are archived together. When the archive has an entry, the shipper
+//! removes it from the outbox, notifies followers, and removes runs that have ended.
 
 pub(crate) mod entries;
 mod refused;
@@ -28,19 +28,19 @@ use crate::client::Client;
 use crate::store::RedisStore;
 use crate::{binding, scripts};
 
-/// How long the lock of a shipper lasts that says nothing any more: how long events wait when it was killed.
+/// How long the shipper's lock lasts without renewal, which is how long events wait if the shipper was killed.
 const LOCK: Duration = Duration::from_secs(3);
-/// How often one that waits for the archive says that it is still there.
+/// How often a shipper renews its lock while it waits for the archive.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
-/// How often the archive is compared with what Redis has seen of it.
+/// How often the archive is compared with the identity and position that Redis has stored.
 const COMPARE_EVERY: Duration = Duration::from_secs(1);
-/// Entries of one batch. One has the events of up to 200 steps.
+/// The entries of one batch. One entry has the events of up to 200 steps.
 const BATCH: usize = 200;
-/// How long a waiting shipper sleeps at most, and one whose turn it is not.
+/// How long the shipper waits for entries at most, and how long a process pauses while another one ships.
 const IDLE: Duration = Duration::from_secs(1);
 /// How long the shipper batches events that no caller waits for.
 const GATHER: Duration = Duration::from_millis(2);
-/// How long to wait for another shipper until giving up.
+/// How long to wait for another shipper before giving up.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -48,14 +48,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shipped {
     Events(usize),
-    /// Another process ships.
+    /// Another process has the shipper's lock.
     NotOurTurn,
 }
 
 /// The next entries of the outbox.
 struct Next {
     fence: u64,
-    /// There are entries behind these.
+    /// The outbox has more entries after these.
     more: bool,
     changes: Vec<Entry>,
     forgotten: Incarnations,
@@ -75,7 +75,8 @@ impl RedisStore {
         shipped
     }
 
-    /// An archive that was away may be another one, or an earlier state of itself, when it is back.
+    /// Ships the outbox after making sure that the archive is the right one: after an outage it may be another archive,
+    /// or an earlier state of the same.
     async fn ship_to_its_archive(&self) -> Result<Shipped, StoreError> {
         let is_fresh = self.shipper.compared.lock().is_some_and(|at| at.elapsed() < COMPARE_EVERY);
         if !is_fresh {
@@ -94,7 +95,7 @@ impl RedisStore {
             };
             let Next { fence, more, changes, forgotten } = next;
             if changes.is_empty() && more {
-                // One change of more entries than a batch has.
+                // One change has more entries than the batch.
                 batch *= 4;
                 continue;
             }
@@ -110,7 +111,7 @@ impl RedisStore {
                 self.forget(&lost).await?;
             }
             let events: Vec<Event> = archived.iter().flat_map(|entry| entry.events.iter().cloned()).collect();
-            // Followers in this process need not wait until Redis has published it.
+            // Followers in this process need not wait until Redis publishes the change.
             self.waiters.tell(&news(&events));
             let done = !more;
             if !self.shipped(fence, &last, &archived, done).await? {
@@ -126,7 +127,7 @@ impl RedisStore {
         }
     }
 
-    /// All of them together; one by one if something among them is refused.
+    /// Archives all entries together, or one by one if the archive refuses one of them.
     async fn archive_entries(&self, fence: u64, entries: Vec<Entry>) -> Result<Apart, StoreError> {
         let events: Vec<Event> = entries.iter().flat_map(|entry| entry.events.iter().cloned()).collect();
         if events.is_empty() {
@@ -143,7 +144,7 @@ impl RedisStore {
         }
     }
 
-    /// Renews the lock while the archive works: it may take long, and no other process could be faster.
+    /// Renews the lock while the archive works, which may take long: another shipper would not be faster.
     pub(crate) async fn while_shipping<T>(&self, fence: u64, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {
@@ -151,12 +152,12 @@ impl RedisStore {
                 answer = &mut work => return answer,
                 () = tokio::time::sleep(RENEW_EVERY) => {}
             }
-            // Should it fail, `ship_done` finds out.
+            // If this fails, `ship_done` notices that the lock is lost.
             let _ = self.ship_lock().renew(fence, LOCK).await;
         }
     }
 
-    /// How much has happened that the archive does not have.
+    /// The number and age of changes that the archive does not have.
     pub(crate) async fn behind(&self) -> Result<Unarchived, StoreError> {
         let outbox = self.keys.outbox();
         let mut ask = redis::pipe();
@@ -172,7 +173,7 @@ impl RedisStore {
         Ok(Unarchived { changes, oldest, stuck: stuck.map(Into::into) })
     }
 
-    /// Why nothing could be shipped, where `doctor` and other processes find it. It goes when something is shipped.
+    /// Stores the reason why shipping failed, for `doctor` and other processes. The next success removes it.
     async fn note_failure(&self, error: &StoreError) {
         if matches!(error, StoreError::Mismatched(_)) {
             return;
@@ -180,7 +181,7 @@ impl RedisStore {
         let mut note = redis::cmd("HSET");
         note.arg(self.keys.archive()).arg("error").arg(error.to_string());
         note.arg("error_at").arg(self.here().as_millis());
-        // If Redis is what does not answer, everything that asks it says so.
+        // If Redis does not answer, every other call reports that.
         let _ = self.client.query::<u64>(&note).await;
     }
 
@@ -189,8 +190,8 @@ impl RedisStore {
         self.observe.metrics().archive_is_up(!matches!(answer, Err(error) if error.is_outage()));
     }
 
-    /// Spans of what was shipped. A run that this shipper has not seen before is looked up: another process accepted it,
-    /// or shipped until now.
+    /// Reports spans of the shipped events. Reads the earlier events of a run that this shipper has not seen before
+    /// from the archive: another process accepted the run, or shipped until now.
     async fn report(&self, fence: u64, events: &[Event]) {
         if self.shipper.reported_under.swap(fence, Ordering::Relaxed) != fence {
             self.observe.forget_reported();
@@ -209,7 +210,7 @@ impl RedisStore {
         FencedLock::new(&self.client, self.keys.ship_lock())
     }
 
-    /// Lets go of the lock, if it is ours. If that fails, it runs out.
+    /// Releases the lock, if this process has it. If that fails, the lock expires.
     async fn leave_shipping(&self) {
         let fence = self.shipper.fence.swap(0, Ordering::Relaxed);
         if fence > 0 {
@@ -246,8 +247,8 @@ impl RedisStore {
         Ok(Some(Next { fence, more, changes, forgotten: forgotten.collect() }))
     }
 
-    /// Takes entries out of the outbox. False if another process has taken over meanwhile: it ships the same once more,
-    /// which changes nothing.
+    /// Removes shipped entries from the outbox. False if another process has taken the lock meanwhile: it ships the
+    /// same entries once more, which changes nothing.
     async fn shipped(
         &self,
         fence: u64,
@@ -264,7 +265,7 @@ impl RedisStore {
         }
         let keys = [self.keys.ship_lock(), self.keys.outbox(), self.keys.runs(), self.keys.archive()];
         let flag = |set: bool| if set { "1".to_owned() } else { "0".to_owned() };
-        // A process on duty keeps the lock: what it knows about the runs that it reports then stays of use.
+        // A process on duty keeps the lock, so that it can use what it knows about runs for later spans.
         let let_go = done && !self.shipper.is_on_duty();
         let mut args = vec![self.keys.begin().to_owned(), fence.to_string()];
         args.extend([self.mark.id.to_string(), last.to_owned()]);
@@ -275,8 +276,8 @@ impl RedisStore {
         Ok(self.client.run::<u8>(&scripts::SHIP_DONE, &keys, &args).await? == 1)
     }
 
-    /// Returns when everything that is in the outbox now has left it. Shipping changes nothing of what is answered, so
-    /// if it fails, nothing is unknown.
+    /// Waits until all present entries have left the outbox. Shipping does not change the outcome of any call, so an
+    /// error means that nothing was applied.
     pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
         self.ship_until_now().await.map_err(StoreError::not_applied)
     }
@@ -336,10 +337,10 @@ impl RedisStore {
         self.finish_shipping().await;
     }
 
-    /// Ships the last changes of this process before it stops, and releases the lock, so that the next shipper need not wait.
+    /// Ships the last changes before this process stops, and releases the lock, so that the next shipper need not wait.
     async fn finish_shipping(&self) {
         let left = match self.ship().await {
-            // How far the archive has come by now, for the process that starts next.
+            // Stores the archive's current position for the process that starts next.
             Ok(_) => self.compare_archive().await,
             Err(error) => Err(error),
         };
@@ -350,8 +351,8 @@ impl RedisStore {
         self.leave_shipping().await;
     }
 
-    /// Waits until there is something in the outbox, and a moment for more of it unless a caller waits for it.
-    /// Whether that failed.
+    /// Waits until the outbox has entries, and then for [`GATHER`] unless a caller waits for one of them. Whether that
+    /// failed.
     async fn until_worthwhile(&self, waiting: &mut Option<Connection>) -> bool {
         let failed = self.until_more(waiting).await;
         if !failed {
@@ -360,7 +361,7 @@ impl RedisStore {
         failed
     }
 
-    /// Waits until there is something in the outbox, a while at most. Whether that failed.
+    /// Waits until the outbox has entries, for [`IDLE`] at most. Whether that failed.
     async fn until_more(&self, waiting: &mut Option<Connection>) -> bool {
         let wait = redis::cmd("XREAD")
             .arg("BLOCK")

@@ -1,4 +1,4 @@
-//! Entries of the outbox that the archive does not take: those are found, and all others are archived.
+//! Finds the entries of the outbox that the archive refuses, and archives all others.
 
 use std::collections::HashSet;
 
@@ -13,14 +13,14 @@ use crate::store::RedisStore;
 #[derive(Debug, Default)]
 pub(crate) struct Apart {
     pub(crate) archived: Vec<Entry>,
-    /// These contradict what is archived, or what has to come before them is missing.
+    /// Entries that the archive refused, which become dead letters.
     pub(crate) refused: Vec<(Entry, Unreadable)>,
     pub(crate) broken: Incarnations,
 }
 
 impl RedisStore {
-    /// Hands entries over one by one after all of them together were refused. What follows a refused entry in one of
-    /// its incarnations is not handed over: its number may well fit what is archived, its content does not.
+    /// Archives entries one by one after the archive refused all of them together. Leaves out entries that follow a
+    /// refused one of the same incarnation: their numbers may fit the archive, but they follow from other events.
     pub(crate) async fn archive_apart(&self, fence: u64, entries: Vec<Entry>) -> Result<Apart, StoreError> {
         let mut apart = Apart::default();
         let mut left = entries;
@@ -36,7 +36,7 @@ impl RedisStore {
         Ok(apart)
     }
 
-    /// Makes a dead letter of each. The same entry is buried once, however often that is tried.
+    /// Stores a dead letter for each entry. Repeated calls for the same entry store one.
     pub(crate) async fn bury(&self, entries: &[(Entry, Unreadable)]) -> Result<(), StoreError> {
         for (entry, Unreadable { reason, content }) in entries {
             let run: Option<RunId> = entry.only_run();
@@ -54,7 +54,7 @@ impl Apart {
     fn note(&mut self, entry: Entry, answer: Result<(), StoreError>) -> Result<(), StoreError> {
         match answer {
             Ok(()) => self.archived.push(entry),
-            // Redis was set back, or another process was faster: the archive is right, and nothing is missing.
+            // Redis went back to an earlier state, or another process was faster: the archive is right and complete.
             Err(StoreError::Diverged { run, seq }) => {
                 tracing::warn!(%run, seq, "Redis contradicts the archive; the run is rebuilt");
                 self.broken.extend(entry.incarnations());
@@ -69,7 +69,7 @@ impl Apart {
         Ok(())
     }
 
-    /// Leaves out what follows something refused, and with it the incarnations that changed together with that.
+    /// Leaves out entries of broken incarnations. All other incarnations of such an entry then count as broken, too.
     fn without_broken(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
         let mut good = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -83,7 +83,7 @@ impl Apart {
     }
 }
 
-/// Entries that no earlier one shares a run with, and the others.
+/// Splits entries into those that share no run with an earlier entry, and the others.
 fn first_of_each_run(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Entry>) {
     let mut seen = HashSet::new();
     entries.into_iter().partition(|entry| {

@@ -1,4 +1,4 @@
-//! The state of a process as a shipper of the outbox.
+//! The state of the shipper in this process.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 #[derive(Debug)]
 pub(crate) struct Shipper {
-    /// One pass at a time ships from this process.
+    /// Held during a pass: one at a time ships from this process.
     pub(super) pass: AsyncMutex<()>,
-    /// Of the lock, while this process has it; else 0.
+    /// The fencing number of the lock while this process has it, else 0.
     pub(super) fence: AtomicU64,
-    /// The lock under which spans were last reported here.
+    /// The fencing number of the lock under which this process last reported spans.
     pub(super) reported_under: AtomicU64,
-    /// When the archive was last compared with what Redis has seen of it.
+    /// When the archive was last compared with the identity and position that Redis has stored.
     pub(super) compared: Mutex<Option<Instant>>,
     pub(super) urgent: Notify,
     pub(super) on_duty: AtomicBool,
@@ -23,7 +23,7 @@ pub(crate) struct Shipper {
 }
 
 impl Shipper {
-    /// An entry that waits for longer than `stuck_after` is reported as stuck.
+    /// The outbox counts as stuck when an entry has waited for `stuck_after`.
     pub(crate) fn new(stuck_after: Duration) -> Self {
         Self {
             pass: AsyncMutex::default(),
@@ -36,12 +36,12 @@ impl Shipper {
         }
     }
 
-    /// A caller waits for the newest change: it is shipped at once.
+    /// Makes the shipper ship at once, because a caller waits for the newest change.
     pub(crate) fn hurry(&self) {
         self.urgent.notify_one();
     }
 
-    /// Whether this process has the duty to ship the outbox, and does not only ship on request.
+    /// Whether this process runs the shipping duty, and does not only ship on request.
     pub(crate) fn is_on_duty(&self) -> bool {
         self.on_duty.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Tasks that a plain reader took and keeps without a word.
+//! Puts back tasks that a plain worker has read and never reported on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::scripts;
 use crate::slow_path::ReadSet;
 use crate::store::RedisStore;
 
-/// The consumer that tasks are moved to while they are put back.
+/// The consumer that holds tasks while they are put back.
 pub(crate) const TAKER: &str = "switchyard";
-/// Entries that are looked at in one call.
+/// How many entries one call examines.
 const AT_ONCE: usize = 500;
 
-/// Longer than any worker is silent.
+/// Longer than any worker can be silent.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 type Lost = (String, String, String, String);
@@ -66,7 +66,7 @@ impl RedisStore {
         self.client.run(&scripts::LOST, &keys, &args).await
     }
 
-    /// As a new entry, so that readers of new entries find it.
+    /// Puts a task back as a new entry, so that readers of new entries find it.
     async fn put_back(
         &self,
         stream: &str,
@@ -82,7 +82,7 @@ impl RedisStore {
         self.decide(read_set, |in_flight, now, out| in_flight.lose_node(run, node, &reader, now, out)).await
     }
 
-    /// Every stream of tasks that there may be something in.
+    /// Every registered stream of tasks, sorted.
     pub(super) async fn streams(&self) -> Result<Vec<String>, StoreError> {
         let mut streams: Vec<String> =
             self.client.query(redis::cmd("SMEMBERS").arg(self.keys.streams())).await?;

@@ -1,4 +1,4 @@
-//! Plain workers: programs that read the streams of tasks and push signals, without anything of ours.
+//! Plain workers: programs that read the streams of tasks and push signals, without any Switchyard code.
 
 mod lost;
 mod queues;
@@ -21,7 +21,7 @@ use crate::record::Stored;
 use crate::slow_path::{ReadSet, Words};
 use crate::store::RedisStore;
 
-/// How long an answer waits for a worker that asked for a task.
+/// How long Redis keeps the answer to a worker that asked for a task.
 const ANSWER_KEPT: Duration = Duration::from_secs(60);
 
 fn words<const N: usize>(words: [&str; N]) -> Words {
@@ -34,7 +34,7 @@ impl RedisStore {
         words(["LREM", &self.keys.processing(&self.name), "1", signal])
     }
 
-    /// Only as long as no other process has taken our signals over.
+    /// The condition that no other process has taken over the signals of this one.
     fn while_ours(&self) -> Vec<[String; 3]> {
         vec![[self.keys.movers(), self.name.clone(), self.signal_mover.mark()]]
     }
@@ -46,7 +46,7 @@ impl RedisStore {
         vec![words(["RPUSH", &list, answer]), words(["PEXPIRE", &list, &kept])]
     }
 
-    /// The node as it will be when it is claimed, and its stream; none if it cannot be.
+    /// The task that a claim of this node would give, and the node's stream; `None` if it cannot be claimed.
     fn offer(&self, stored: &Stored, about: &About) -> Option<(Offer, String)> {
         let run = &stored.stored_run.run;
         let ix = run.ir.find(&about.node)?;
@@ -58,7 +58,7 @@ impl RedisStore {
         Some((Offer { task, priority: run.accepted.priority, seq: run.seq }, stream))
     }
 
-    /// Whether a delivery is still that of this node, and not settled or taken back.
+    /// Whether the stream still has a delivery of this node: it was not settled or taken back.
     async fn lies_in(&self, stream: &str, about: &About) -> Result<bool, StoreError> {
         let Some(delivery) = &about.delivery else { return Ok(true) };
         let look = redis::cmd("XRANGE").arg(stream).arg(delivery).arg(delivery).to_owned();
@@ -71,7 +71,8 @@ impl RedisStore {
         }))
     }
 
-    /// Claims what was offered, and does what follows in the same breath. Whether the offer still stood.
+    /// Claims an offered task and, if there is an outcome, settles it in the same decision. Whether the offer was still
+    /// valid.
     async fn take_offer(
         &self,
         read_set: ReadSet,
@@ -123,7 +124,7 @@ impl PlainWorkers for RedisStore {
             return Ok(Found::Held { claim: run.node(ix).claim, delivery });
         }
         let Some((offer, stream)) = self.offer(&stored, about) else { return Ok(Found::Passed) };
-        // After the run was read: a delivery that goes away changes the run, and then the offer falls.
+        // Checked after the run was read: removing the delivery later changes the run, which makes the offer invalid.
         Ok(match self.lies_in(&stream, about).await? {
             true => Found::Ready(Box::new(offer)),
             false => Found::Passed,

@@ -1,4 +1,4 @@
-//! Queue depths, for every kind of reader.
+//! Queue depths, of plain workers and all others.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::scripts;
 use crate::store::RedisStore;
 
 impl RedisStore {
-    /// Every queue that a graph here has nodes for.
+    /// The depth of every queue that a known graph has nodes for.
     pub(crate) async fn look_at_queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
         let streams = self.streams().await?;
         let none: [&str; 0] = [];

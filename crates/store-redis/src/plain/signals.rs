@@ -1,4 +1,4 @@
-//! Signals on their way to settlements.
+//! Takes the signals of plain workers, for settlement.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::scripts;
 use crate::store::RedisStore;
 
-/// Signals that a process holds at a time.
+/// How many signals a process holds at a time.
 const AT_ONCE: usize = 100;
-/// So many bytes of signals are enough for one call.
+/// The number of bytes after which one call takes no more signals.
 const BATCH_BYTES: usize = SIGNAL_BYTES_MAX;
 /// The length to which a signal that is too large is cut.
 const EXCERPT_BYTES: usize = 1024;
-/// After how long a process that took signals, and takes none any more, is given up.
+/// After how long without taking signals a process loses the ones it has taken.
 const SILENCE: Duration = Duration::from_secs(15);
 /// How long to wait for a signal.
 const IDLE: Duration = Duration::from_secs(1);
@@ -25,9 +25,9 @@ const IDLE: Duration = Duration::from_secs(1);
 /// The state of a process that moves signals.
 #[derive(Default)]
 pub(crate) struct SignalMover {
-    /// Stands in Redis for as long as the signals that this process took are its own.
+    /// The mark that Redis keeps as long as no other process has taken over this process's signals.
     mark: Mutex<String>,
-    /// Waits for the next signal.
+    /// The connection on which this process waits for the next signal.
     connection: AsyncMutex<Option<Connection>>,
 }
 
@@ -52,7 +52,7 @@ impl RedisStore {
             EXCERPT_BYTES.to_string(),
             OVERSIZED.to_owned(),
         ];
-        // Anything can be pushed to a list: what is no text is shown as well as it can be, and found malformed.
+        // A signal may be any bytes. One that is not text is converted with replacements, and later found malformed.
         let (mark, signals): (String, Vec<Vec<u8>>) =
             self.client.run(&scripts::TAKE_SIGNALS, &keys, &args).await?;
         *self.signal_mover.mark.lock() = mark;
@@ -63,7 +63,8 @@ impl RedisStore {
         Ok(readable)
     }
 
-    /// The signal as text. One that is none is exchanged for what it looks like, so that it can be found again.
+    /// The signal as text. If it is not text, replaces it in the list by its converted text, so that it can be removed
+    /// later.
     async fn as_text(&self, signal: Vec<u8>) -> Result<String, StoreError> {
         match String::from_utf8(signal) {
             Ok(text) => Ok(text),
@@ -80,7 +81,7 @@ impl RedisStore {
         }
     }
 
-    /// Moves the next signal to our own list as soon as there is one, from where it is taken.
+    /// Waits for the next signal and moves it to this process's list, from which it is taken.
     pub(super) async fn wait_for_signals(&self) {
         let mut waiting = self.signal_mover.connection.lock().await;
         let connection = match waiting.take() {

@@ -1,4 +1,4 @@
-//! `context:{id}`: the input, what nodes came to, and what a run has only sometimes.
+//! `context:{id}`: the input of a run, the results of its nodes, and rarely used fields.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use switchyard_store::StoreError;
 
 use super::{ChildrenRecord, Fields, Reader, Record, json, wait};
 
-// Without a colon: those of nodes have one.
+// These names have no colon; the fields of nodes have one.
 const INPUT: &str = "input";
 const ACCEPTED: &str = "accepted";
 const TRACE: &str = "trace";
@@ -19,7 +19,7 @@ pub(super) const SIGNALS: &str = "signals";
 pub(super) const PATCHES: &str = "patches";
 pub(super) const ENDED: &str = "ended";
 
-/// How a run that is to be retried had ended.
+/// The former end of a run that is to be retried.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Ended {
     pub(super) status: EndStatus,

@@ -1,8 +1,8 @@
-//! A run as it lies in Redis: three hashes, each small enough to be packed, and one for each node that has children.
+//! The stored form of a run: three hashes, and one for each node that has children. Redis packs small hashes.
 //!
-//! `run:{id}` is what every step reads, `dag:{id}` has a line for each node that something has happened to, and
-//! `context:{id}` is what is large or rarely looked at. `scripts/includes/runs.lua` and `nodes.lua` read and write
-//! the same.
+//! `run:{id}` has the fields that every step reads, `dag:{id}` a line for each node that has changed since acceptance,
+//! and `context:{id}` the fields that are large or rarely read. `scripts/includes/runs.lua` and `nodes.lua` read and
+//! write the same form.
 
 mod context;
 mod node;
@@ -30,22 +30,22 @@ pub(crate) struct Record {
     pub(crate) run: Fields,
     pub(crate) dag: Fields,
     pub(crate) context: Fields,
-    /// By node.
+    /// The hashes of children, by node.
     pub(crate) children: BTreeMap<String, ChildrenRecord>,
 }
 
-/// A run as it was read.
+/// A run that was read from Redis.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) stored_run: StoredRun,
-    /// One for each time that it was taken in: tells its events from those of a former incarnation.
+    /// A number that is new each time the run is accepted or rebuilt: it distinguishes the events of incarnations.
     pub(crate) incarnation: u64,
     /// The stream entries of its claims.
     pub(crate) entries: BTreeMap<NodeIx, String>,
     pub(crate) record: Record,
 }
 
-/// Input of `Record::write` that the run itself does not have.
+/// Input of `Record::write`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written<'a> {
     pub(crate) stored_run: &'a StoredRun,
@@ -59,7 +59,7 @@ impl Record {
         Ok(Self { run: run::write(&written)?, dag: node::write(&written), context, children })
     }
 
-    /// Its end waits to be archived: to readers it is gone.
+    /// Whether the run has ended, and its end is not archived yet: readers treat it as gone.
     pub(crate) fn has_ended(&self) -> bool {
         self.run.get("phase").is_some_and(|phase| phase == run::ENDED)
     }
@@ -89,7 +89,7 @@ impl Record {
     }
 }
 
-/// Reads fields, and says which run is damaged when one does not make sense.
+/// Reads fields of a run, and names the run in the error if one is damaged.
 #[derive(Debug)]
 pub(super) struct Reader {
     id: RunId,

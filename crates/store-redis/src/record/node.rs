@@ -1,4 +1,4 @@
-//! `dag:{id}`: a line for each node. `scripts/includes/nodes.lua` reads and writes the same.
+//! `dag:{id}`: a line for each node. `scripts/includes/nodes.lua` reads and writes the same form.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use switchyard_store::StoreError;
 
 use super::{Reader, Record, Written, wait};
 
-/// As in the table of transitions in core (`run/node.rs`); `Q` is ready, `K` skipped.
+/// The letters of the states, in the order of [`NodeState`]; `Q` is ready, `K` skipped.
 const STATES: [(NodeState, &str); 8] = [
     (NodeState::Pending, "P"),
     (NodeState::Ready, "Q"),
@@ -25,8 +25,8 @@ pub(crate) fn state_of(letter: &str) -> Option<NodeState> {
     STATES.iter().find(|(_, known)| *known == letter).map(|(state, _)| *state)
 }
 
-/// The words of a line, in order. The last two are there for a claim alone; a claim that has a limit and no
-/// entry has `-` for it.
+/// The words of a line, in order. Only a claim has the last two; a claim with a limit but without an entry has `-`
+/// for the entry.
 pub(crate) const WORDS: [&str; 14] = [
     "state",
     "attempt",
@@ -44,10 +44,10 @@ pub(crate) const WORDS: [&str; 14] = [
     "limit",
 ];
 
-/// Which of the words is the entry.
+/// The index of the entry among the words.
 pub(crate) const ENTRY: usize = WORDS.len() - 2;
 
-/// A node that nothing has happened to is not written.
+/// The initial state of a node. A node in this state has no line.
 fn untouched(ir: &Ir, ix: NodeIx) -> NodeRun {
     NodeRun { open_needs: ir.node(ix).needs, ..NodeRun::default() }
 }
@@ -67,7 +67,7 @@ pub(super) fn write(written: &Written<'_>) -> BTreeMap<String, String> {
 
 fn line(node: &NodeRun, accepted_at: Timestamp, entry: Option<&String>, limit: Option<Timestamp>) -> String {
     let letter = STATES[node.state as usize].1;
-    // Counted from acceptance, which keeps the line below the size at which Redis unpacks a hash.
+    // Times count from acceptance, which keeps lines below the size at which Redis unpacks a hash.
     let moment = |at: Option<Timestamp>| {
         at.map_or_else(|| "-".to_owned(), |at| (at.as_millis() - accepted_at.as_millis()).to_string())
     };
@@ -96,12 +96,12 @@ fn line(node: &NodeRun, accepted_at: Timestamp, entry: Option<&String>, limit: O
     line
 }
 
-/// Whether the context has more of it than its output: scripts look for that only then.
+/// Whether the context has more of the node than its output. If not, scripts do not look for it.
 fn has_more(node: &NodeRun) -> bool {
     node.error.is_some() || node.wait.is_some() || node.said.is_some()
 }
 
-/// The nodes, the stream entries of their claims, and the limits of those.
+/// The nodes, the stream entries of their claims, and the time limits of their claims.
 type Nodes = (Vec<NodeRun>, BTreeMap<NodeIx, String>, BTreeMap<NodeIx, Timestamp>);
 
 pub(super) fn read(reader: &Reader, record: &Record, ir: &Ir) -> Result<Nodes, StoreError> {

@@ -1,4 +1,4 @@
-//! `run:{id}`: where a run stands.
+//! `run:{id}`: the state of a run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::slow_path::planned;
 use super::context::{self, Ended};
 use super::{Fields, Reader, Record, Written, json};
 
-/// Its end waits to be archived.
+/// The phase of a run that has ended and whose end is not archived yet.
 pub(super) const ENDED: &str = "ended";
-/// It has ended and was taken up again, to be retried.
+/// The phase of a run that had ended and was loaded again, to be retried.
 const PARKED: &str = "parked";
 
 pub(super) fn write(written: &Written<'_>) -> Result<Fields, StoreError> {
@@ -54,13 +54,13 @@ pub(super) fn write(written: &Written<'_>) -> Result<Fields, StoreError> {
     Ok(fields)
 }
 
-/// The graphs of children that it is yet to start: they must not go before that.
+/// The graphs of children that the run has yet to start, so that they are not removed before.
 fn write_plans(run: &Run) -> Option<String> {
     let hashes: BTreeSet<String> = planned(run).map(|hash| hash.hex()).collect();
     (!hashes.is_empty()).then(|| hashes.into_iter().collect::<Vec<_>>().join(" "))
 }
 
-/// The flags by which a step script leaves a run to the core; and `m`, that there are fields which it reads only then.
+/// The flags because of which a step script leaves a run to the core; and `m`, which makes it read further fields.
 fn flags(written: &Written<'_>) -> Option<String> {
     let run = &written.stored_run.run;
     let flags = [
@@ -75,7 +75,7 @@ fn flags(written: &Written<'_>) -> Option<String> {
     (!set.is_empty()).then_some(set)
 }
 
-/// Whether it has one of the fields that `includes/runs.lua` reads only of some runs.
+/// Whether the run has one of the fields that `includes/runs.lua` reads only if the flag `m` is set.
 fn has_more(run: &Run) -> bool {
     let counts = run.approvals > 0 || run.attempt > 1 || run.depth() > 0;
     run.paused || counts || run.accepted.priority.is_some()
@@ -138,7 +138,7 @@ pub(super) fn read(
     })
 }
 
-/// The name of a timer, after its run.
+/// The part of a timer's name that follows its run.
 pub(crate) fn timer_name(key: &TimerKey, ir: &Ir) -> String {
     match key {
         TimerKey::Deadline => "deadline".to_owned(),
@@ -173,7 +173,7 @@ pub(super) fn read_timers(
     timers.collect::<Option<_>>().ok_or_else(|| reader.damaged("timers"))
 }
 
-/// The record with names instead of indices, which a patch moves.
+/// The stored parallelism state, with names of nodes instead of indices, which a patch changes.
 type NamedParallelism = (Vec<Arc<str>>, Vec<(u8, u64, Arc<str>)>, u64);
 
 fn write_parallelism(written: &Written<'_>) -> Result<Option<String>, StoreError> {

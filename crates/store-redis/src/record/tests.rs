@@ -1,4 +1,4 @@
-//! Records are read back as they were written, at every stage of random histories.
+//! Tests that records are read back as they were written, at every stage of random histories.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

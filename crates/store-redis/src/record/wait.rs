@@ -1,8 +1,8 @@
-//! `<node>:wait` of `context:{id}`: what a node waits for; and `children:{id}:{node}`: the runs that it has started and
-//! those that it still will.
+//! `<node>:wait` of `context:{id}`, the wait of a node; and `children:{id}:{node}`, the children that the node has
+//! started or will start.
 //!
-//! A child is two fields of its own, `spec:<index>` and `end:<index>`, so that the end of one costs the same however
-//! many there are. Only those that a command needs are read.
+//! Each child has two fields of its own, `spec:<index>` and `end:<index>`, so that the end of one costs the same
+//! however many there are. A command reads only those that it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::{Fields, Reader, Record, json};
 
 pub(super) const FIELD: &str = ":wait";
 
-/// The text of the field.
+/// The content of the field `<node>:wait`.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kept {
@@ -26,18 +26,18 @@ pub(crate) enum Kept {
         until: Timestamp,
     },
     For(WaitFor),
-    /// For its children.
+    /// The node waits for its children.
     Awaits(Awaits),
-    /// Its children have all ended.
+    /// All children of the node have ended.
     Ended {
         count: u32,
     },
-    /// As releases wrote it that kept children here, all in one. Read, and written in the form above.
+    /// The form of earlier releases, which kept all children in this field. Read only; written in the form above.
     Children(AllInOne),
     Gathered(Vec<Child>),
 }
 
-/// How far the children of a node are.
+/// The progress of the children of a node.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Awaits {
     workflow: Arc<str>,
@@ -61,7 +61,7 @@ pub(crate) struct AllInOne {
 }
 
 impl Awaits {
-    /// How many more may be started once this many of them have ended.
+    /// How many more children may be started once this many more have ended.
     pub(crate) fn room_after(&self, ends: u32) -> u32 {
         let under_way = (self.started - self.ended).saturating_sub(ends);
         match self.stopped {
@@ -72,7 +72,7 @@ impl Awaits {
 }
 
 impl Kept {
-    /// How many children lie in a hash of their own, if they do.
+    /// The number of children, if they are stored in a hash of their own.
     pub(crate) fn children(&self) -> Option<u32> {
         match self {
             Self::Awaits(awaits) => Some(awaits.count),
@@ -104,7 +104,7 @@ pub(crate) fn end_field(index: u32) -> String {
     format!("end:{index}")
 }
 
-/// The nodes of a record that wait, and for what.
+/// The waiting nodes of a record, with their waits.
 pub(crate) fn kept(record: &Record) -> impl Iterator<Item = (&str, Kept)> {
     record.context.iter().filter_map(|(field, text)| {
         let node = field.strip_suffix(FIELD)?;

@@ -1,8 +1,9 @@
-//! Ends of children that their parents missed.
+//! Tells parents about ends of their children that they have missed.
 //!
-//! A child's end and the event that tells its parent are one entry of the outbox. If Redis goes back, that can come apart:
-//! the parent learns of an end that the archive refuses, the child is rebuilt and ends again, and the parent, which seems
-//! to know, is not told. Once the parent is rebuilt too, it would wait for good.
+//! A child's end and the event that tells its parent are one entry of the outbox. If Redis goes back to an earlier
+//! state, they can be separated: the parent learns of an end that the archive refuses, the child is rebuilt and ends
+//! again, and the parent, which already has an end, is not told. Once the parent is rebuilt too, it would wait for
+//! ever.
 
 use std::collections::HashSet;
 
@@ -15,8 +16,8 @@ use crate::slow_path::ReadSet;
 use crate::store::RedisStore;
 
 impl RedisStore {
-    /// Looks at parents without a child under way. One that still has some misses nothing for good: it is looked at when
-    /// those have ended.
+    /// Tells parents that wait for children, although none is in flight, which of them have ended. A parent that still
+    /// has children in flight is checked when those have ended.
     pub(crate) async fn tell_missed_ends(&self, unfinished: &[Unfinished]) -> Result<(), StoreError> {
         let waiting = self.waiting_for_children(unfinished).await?;
         if waiting.is_empty() {
@@ -24,7 +25,7 @@ impl RedisStore {
         }
         let parents = self.archive.unfinished_with_ended_children().await?;
         for parent in parents.into_iter().filter(|parent| waiting.contains(parent)) {
-            // One run that cannot be told must not keep the others from being recovered.
+            // A failure for one parent must not keep other runs from being recovered.
             if let Err(error) = self.tell_missed_ends_to(parent).await {
                 tracing::error!(run = %parent, %error, "a run could not be told which of its children have ended");
             }

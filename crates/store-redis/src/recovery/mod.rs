@@ -1,4 +1,4 @@
-//! When Redis has lost something, or contradicts the archive: the archive is right.
+//! Rebuilds runs from the archive if Redis has lost them, or contradicts the archive.
 
 mod missed_ends;
 
@@ -16,18 +16,18 @@ use crate::scripts;
 use crate::slow_path::{ReadSet, planned};
 use crate::store::RedisStore;
 
-/// How many runs are asked about in one round trip.
+/// How many runs one round trip reads.
 const AT_ONCE: usize = 1_000;
-/// How many are taken up together, and about how many nodes they may have.
+/// How many runs one decision rebuilds, and about how many nodes they may have together.
 const TAKEN_UP_AT_ONCE: usize = 200;
 const NODES_AT_ONCE: usize = 2_000;
-/// How long incarnations are remembered as forgotten: until their last entry has surely left the outbox.
+/// How long forgotten incarnations are remembered: long enough that their last entry has left the outbox.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
 const PAGE: usize = 1_000;
 
 impl RedisStore {
-    /// Removes runs that Redis still has although their end is archived: Redis became an older copy of itself. Such a run
-    /// would hold its concurrency key, and ask people, until it is removed.
+    /// Removes runs that Redis still has although their end is archived, because Redis went back to an earlier state.
+    /// Such a run would hold its concurrency key, and ask for approvals, until it is removed.
     pub(crate) async fn forget_outlived(&self, unfinished: &[Unfinished]) -> Result<(), StoreError> {
         let unfinished: HashSet<RunId> = unfinished.iter().map(|unfinished| unfinished.run).collect();
         let mut outlived = Incarnations::new();
@@ -48,7 +48,7 @@ impl RedisStore {
         self.forget(&outlived).await
     }
 
-    /// A part of the runs that are here, and where to go on; 0 at the end.
+    /// One page of the runs that Redis has, and the next cursor; 0 at the end.
     pub(crate) async fn scan_runs(&self, cursor: u64, about: usize) -> Result<(u64, Vec<RunId>), StoreError> {
         let mut scan = redis::cmd("SSCAN");
         scan.arg(self.keys.runs()).arg(cursor).arg("COUNT").arg(about);
@@ -56,7 +56,7 @@ impl RedisStore {
         Ok((next, ids.iter().filter_map(|id| id.parse().ok()).collect()))
     }
 
-    /// Runs and their incarnations. One that is retried is ahead of its archived end, never behind.
+    /// The runs that are behind their archived end, with their incarnations. A run that is retried is ahead of it.
     async fn outlived_among(&self, runs: &[RunId]) -> Result<Vec<(RunId, u64)>, StoreError> {
         if runs.is_empty() {
             return Ok(Vec::new());
@@ -92,8 +92,8 @@ impl RedisStore {
         Ok(lacking)
     }
 
-    /// Takes runs up from their histories. Parents come before their children: one that ends by being taken up has a
-    /// parent to tell.
+    /// Writes rebuilt runs to Redis, parents before their children: a child that ends while it is restored has to tell
+    /// its parent.
     pub(crate) async fn take_up(&self, mut runs: Vec<Run>) -> Result<(), StoreError> {
         if runs.len() <= TAKEN_UP_AT_ONCE
             && runs.iter().map(|run| run.nodes.len()).sum::<usize>() <= NODES_AT_ONCE
@@ -116,7 +116,7 @@ impl RedisStore {
     async fn take_up_together(&self, runs: Vec<Run>) -> Result<(), StoreError> {
         let mut newest = Vec::with_capacity(runs.len());
         for run in runs {
-            // A history that was read a while ago may have gone on elsewhere.
+            // The archive may have got more events of the run since its history was read.
             let archived = self.archive.run(run.id).await?.map_or(0, |record| record.last_seq);
             if archived <= run.seq {
                 newest.push(run);
@@ -137,7 +137,7 @@ impl RedisStore {
         self.decide(read_set, |in_flight, now, out| in_flight.restore(newest.clone(), now, out)).await
     }
 
-    /// Removes incarnations of runs, and takes the runs up from the archive if they have not ended there.
+    /// Removes incarnations of runs from Redis, and rebuilds the runs that have not ended from the archive.
     pub(crate) async fn forget(&self, incarnations: &Incarnations) -> Result<(), StoreError> {
         let keys = [self.keys.forgotten(), self.keys.runs(), self.keys.leases(), self.keys.timers()];
         let mut args = vec![
@@ -153,7 +153,7 @@ impl RedisStore {
         for run in incarnations.iter().map(|(run, _)| *run).collect::<HashSet<_>>() {
             match self.rebuild(run).await {
                 Ok(run) => rebuilt.extend(run),
-                // It stands still, which the recovery pass says again and again; the others go on.
+                // This run cannot continue, which every recovery pass logs; the others can.
                 Err(error @ StoreError::Corrupt(_)) => {
                     tracing::error!(%run, %error, "a run cannot be rebuilt from the archive");
                 }
@@ -166,7 +166,8 @@ impl RedisStore {
         self.decide(read_set, |in_flight, now, out| in_flight.restore(Vec::new(), now, out)).await
     }
 
-    /// A run from its history. None if it has ended, or if a graph is not known here: then the recovery pass does it.
+    /// Rebuilds a run from its history. `None` if the run has ended, or if a graph is neither cached nor in Redis: then
+    /// the recovery pass rebuilds it.
     async fn rebuild(&self, run: RunId) -> Result<Option<Run>, StoreError> {
         let mut events: Vec<Event> = Vec::new();
         loop {

@@ -1,5 +1,5 @@
-//! Settlements on the slow path are batched by graph: children of a `map` end by the hundred, and all of them change their
-//! parent. Callers that arrive while a decision is made join the next one.
+//! Batches settlements on the slow path by graph: children of a `map` end by the hundred, and all of them change
+//! their parent. Callers that arrive while a decision is made join the next one.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use super::ReadSet;
 use crate::store::RedisStore;
 
-/// Settlements of one decision.
+/// The most settlements of one decision.
 const AT_ONCE: usize = 200;
 
 type Answer = Result<Vec<Settled>, StoreError>;
@@ -25,14 +25,14 @@ pub(crate) struct SettlementBatcher {
 }
 
 struct Caller {
-    /// Of the first of its runs.
+    /// The definition of the caller's first run.
     definition: Option<Hash>,
     settlements: Vec<Settlement>,
     answer: oneshot::Sender<Answer>,
 }
 
 impl RedisStore {
-    /// Lets the core settle, in order.
+    /// Lets the core settle these in order, in a batch with other callers.
     pub(crate) async fn settle_on_slow_path(&self, settlements: Vec<Settlement>) -> Answer {
         let definition =
             settlements.first().and_then(|first| self.graphs.of_run(first.claim.run)).map(|on| on.definition);
@@ -55,11 +55,11 @@ impl RedisStore {
             Ok(answers) => {
                 let mut answers = answers.into_iter();
                 for Caller { settlements, answer, .. } in callers {
-                    // A caller that has gone does not need it.
+                    // A caller that has gone does not need its answer.
                     let _ = answer.send(Ok(answers.by_ref().take(settlements.len()).collect()));
                 }
             }
-            // One run that cannot be read must not hold up the others.
+            // A run that cannot be read must not hold up the others.
             Err(_) if callers.len() > 1 => {
                 for Caller { settlements, answer, .. } in callers {
                     let _ = answer.send(self.settle_in_core(&settlements).await);
@@ -88,7 +88,7 @@ impl RedisStore {
 }
 
 impl SettlementBatcher {
-    /// The callers whose runs are on this graph, in the order in which they came; one alone if its graph is not known.
+    /// Removes the waiting callers whose runs are on this graph, in order of arrival; only one if the graph is unknown.
     fn take(&self, definition: Option<Hash>) -> Vec<Caller> {
         let mut waiting = self.waiting.lock();
         let (mut taken, mut left, mut count) = (Vec::new(), Vec::new(), 0);

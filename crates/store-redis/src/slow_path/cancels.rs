@@ -1,5 +1,5 @@
-//! Children that are cancelled because their parent stops: more than one command should cancel are put on a list by the
-//! commit that stopped the parent, and cancelled from there.
+//! Cancels children because their parent stops. If there are too many for one commit, the commit that stops the parent
+//! puts them into the set `wf.cancels`, and the timer duty cancels them from there in batches.
 
 use switchyard_core::Timestamp;
 use switchyard_core::in_flight::{ChildToCancel, InFlight};
@@ -9,7 +9,7 @@ use switchyard_store::StoreError;
 use super::ReadSet;
 use crate::store::RedisStore;
 
-/// Children that one command cancels.
+/// How many children one batch cancels.
 const AT_ONCE: usize = 200;
 
 /// The member of `wf.cancels` for a child.
@@ -20,7 +20,7 @@ pub(super) fn member(to_cancel: &ChildToCancel) -> String {
 }
 
 impl RedisStore {
-    /// Cancels some of those that wait for it. Whether any is left.
+    /// Cancels one batch of the children in `wf.cancels`. Whether more may be left.
     pub(crate) async fn cancel_some(&self) -> Result<bool, StoreError> {
         let key = self.keys.cancels();
         let members: Vec<String> =
@@ -37,7 +37,7 @@ impl RedisStore {
             }
         })
         .await?;
-        // Being cancelled twice does no harm, so this need not be part of the same commit.
+        // Cancelling a child twice does no harm, so this need not be part of the same commit.
         self.client.query::<()>(redis::cmd("SREM").arg(&key).arg(&members)).await?;
         Ok(true)
     }

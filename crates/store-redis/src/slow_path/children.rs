@@ -1,4 +1,4 @@
-//! Reading the children of a run's nodes: those that a command needs, or all of them.
+//! Reads the children of a run's nodes: those that a command needs, or all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::ReadSet;
 use crate::record::{ChildrenRecord, Fields, Kept, LookedUp, Record, end_field, kept, spec_field};
 use crate::store::RedisStore;
 
-/// Fields that one command reads.
+/// How many fields one command reads.
 const FIELDS_AT_ONCE: usize = 1_000;
 
 /// The children of a node that a command needs.
@@ -22,13 +22,13 @@ pub(crate) struct Look {
     everything: bool,
 }
 
-/// By run and node.
+/// The children to read, by run and node.
 pub(crate) type Looks = BTreeMap<(RunId, Arc<str>), Look>;
 
 impl ReadSet {
-    /// Takes note of what a decision turned out to need.
+    /// Adds children that a decision turned out to need.
     pub(crate) fn look_for(&mut self, run: RunId, node: Arc<str>, wanted: Wanted) {
-        // As many may start as could have ended, and a timer starts a batch.
+        // Each run that ends lets one child start; a timer starts a batch.
         let batch = if self.due.is_some() { CHILDREN_AT_ONCE } else { self.runs.len() as u32 };
         let look = self.children.entry((run, node)).or_default();
         match wanted {
@@ -38,7 +38,7 @@ impl ReadSet {
         }
     }
 
-    /// Everything of every node: for a run that is looked at as a whole.
+    /// Adds all children of every node of a run.
     pub(super) fn look_for_all(&mut self, run: RunId, record: &Record) {
         for (node, _) in kept(record) {
             self.children.entry((run, node.into())).or_default().everything = true;
@@ -47,7 +47,7 @@ impl ReadSet {
 }
 
 impl Look {
-    /// The fields to look up: those that were asked for, and those that are most likely needed next.
+    /// The fields to look up: those that the decision asked for, and those that it will most likely need next.
     fn fields(&self, kept: &Kept, batch_is_due: bool) -> LookedUp {
         let mut specs = self.specs.clone();
         if let Kept::Awaits(awaits) = kept {
@@ -60,8 +60,8 @@ impl Look {
 }
 
 impl RedisStore {
-    /// Puts what is wanted of its children into the record of a run. False if they are not as its record says: it has
-    /// changed since that was read.
+    /// Reads the wanted children into the record of a run. False if they do not match the record: the run has changed
+    /// since the record was read.
     pub(super) async fn read_children(
         &self,
         run: RunId,
@@ -95,7 +95,7 @@ impl RedisStore {
         Ok(true)
     }
 
-    /// The fields of a hash that exist, among these.
+    /// The fields among these that exist in a hash.
     async fn fields_of(&self, key: &str, fields: &[String]) -> Result<Fields, StoreError> {
         let mut found = Fields::new();
         for fields in fields.chunks(FIELDS_AT_ONCE) {
@@ -107,7 +107,7 @@ impl RedisStore {
         Ok(found)
     }
 
-    /// The results of the children of a node that a worker has just claimed.
+    /// Reads the results of the children of a node that a worker has just claimed.
     pub(crate) async fn gathered(
         &self,
         run: RunId,
@@ -117,7 +117,7 @@ impl RedisStore {
         let fields: Vec<String> = (0..count).map(end_field).collect();
         let key = self.keys.children(run, node);
         let found = self.fields_of(&key, &fields).await?;
-        // It is removed with the claim: then another process has settled the node by now.
+        // The hash is removed when the claim is settled: if it is gone, another process has settled the node.
         let is_there: bool = self.client.query(redis::cmd("EXISTS").arg(&key)).await?;
         if !is_there && count > 0 {
             return Err(StoreError::unavailable("the results of a node's runs are gone; its claim was lost"));

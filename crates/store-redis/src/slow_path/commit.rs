@@ -1,4 +1,4 @@
-//! Writing a decision whole, or not at all.
+//! Writes a decision as a whole, or not at all.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use crate::record::Fields;
 use crate::scripts;
 use crate::store::RedisStore;
 
-/// A command, word by word.
+/// The words of a Redis command.
 pub(crate) type Words = Vec<String>;
 
-/// More words than this do not fit on the stack of a script: `CHUNK` in `includes/chunks.lua`.
+/// The most words that fit on the stack of a script: `CHUNK` in `includes/chunks.lua`.
 pub(super) const WORDS_MAX: usize = 4_000;
-/// How long a staged key lasts whose commit does not come.
+/// How long a staged key lasts if it is never committed.
 const STAGED_MS: &str = "60000";
-/// Commands that are sent together to stage a key.
+/// How many commands are sent together to stage a key.
 const STAGED_AT_ONCE: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Commit {
-    /// The graphs that runs are on from now on. A run in Redis whose graph is not there could be moved only by processes that
-    /// happen to remember it.
+    /// The graphs that the written runs are on. If Redis lacked the graph of a run, only processes that have cached it
+    /// could work on the run.
     pub(super) graphs: Vec<Arc<Ir>>,
     pub(super) keys: BTreeSet<String>,
     pub(super) staged: Vec<Staged>,
     pub(super) expected: Vec<[String; 3]>,
     pub(super) commands: Vec<Words>,
-    /// Lists of tokens that are to be queued after it, by their members of `wf.ready`.
+    /// Lists of tokens to queue after the commit, by their members of `wf.ready`.
     pub(super) ready: Vec<String>,
 }
 
-/// A key that is too large to be written by a script without holding up all other clients. It is written beforehand, piece
-/// by piece, under a name that nothing reads; the commit puts it in place.
+/// A key that is too large for a script to write without holding up all other clients. The process writes it
+/// beforehand, piece by piece, under a name that nothing reads; the commit renames it.
 #[derive(Debug)]
 pub(super) struct Staged {
     name: String,
@@ -55,12 +55,12 @@ impl Staged {
 }
 
 impl Commit {
-    /// A field of a hash must have this value, or none.
+    /// Makes the commit depend on the value of a field of a hash; an empty value means that the field must not exist.
     pub(super) fn expect(&mut self, key: String, field: &str, value: &str) {
         self.expected.push([key, field.to_owned(), value.to_owned()]);
     }
 
-    /// A command on one key, with any number of words after that.
+    /// Adds a command on one key, with any number of words after the key.
     pub(super) fn on(&mut self, command: &str, key: &str, words: impl IntoIterator<Item = String>) {
         self.keys.insert(key.to_owned());
         let mut all = vec![command.to_owned(), key.to_owned()];
@@ -68,14 +68,14 @@ impl Commit {
         self.commands.push(all);
     }
 
-    /// The same for a command that takes any number of groups of words: as many commands as it needs.
+    /// Like [`Self::on`], split into several commands if there are too many words for one.
     pub(super) fn on_many(&mut self, command: &str, key: &str, words: &[String]) {
         for words in words.chunks(WORDS_MAX) {
             self.on(command, key, words.iter().cloned());
         }
     }
 
-    /// Replaces a hash.
+    /// Adds the commands that replace a hash.
     pub(super) fn replace(&mut self, keys: &Keys, key: &str, fields: &Fields) {
         self.on("UNLINK", key, []);
         let words: Vec<String> = fields.iter().flat_map(|(field, value)| [field, value]).cloned().collect();
@@ -90,8 +90,8 @@ impl Commit {
 }
 
 impl RedisStore {
-    /// Whether it was written: not if something has changed since it was read, or if Redis lost a graph, which it
-    /// then has again.
+    /// Writes a commit. False if an expected value has changed, or if Redis lacked a graph, which this then publishes
+    /// again.
     pub(super) async fn commit(&self, commit: Commit) -> Result<bool, StoreError> {
         if commit.commands.is_empty() {
             return Ok(true);
@@ -114,7 +114,7 @@ impl RedisStore {
         let answer: String = self.client.run(&scripts::COMMIT, &keys, &args).await?;
         if answer == "graph" {
             for ir in &commit.graphs {
-                // The decision is not written, even if this call took effect.
+                // Whether or not the graph was written, the decision was not.
                 self.graphs.publish(ir, self.time()).await.map_err(StoreError::not_applied)?;
             }
         }

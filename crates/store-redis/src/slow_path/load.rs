@@ -1,4 +1,4 @@
-//! Reading runs and concurrency keys, and giving them to the core.
+//! Reads runs and concurrency keys, and loads them into the core.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::store::RedisStore;
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) now: Timestamp,
-    /// Runs that are under way.
+    /// Runs that are in flight.
     pub(super) runs: HashMap<RunId, Stored>,
-    /// Runs that have ended or are to be replaced, as they must still be at the commit.
+    /// Runs that have ended or are to be replaced. The commit requires that they are unchanged.
     pub(super) passed: HashMap<RunId, Passed>,
     pub(super) concurrency_keys: BTreeMap<Arc<str>, ConcurrencyKey>,
 }
@@ -42,12 +42,12 @@ pub(super) struct Passed {
     pub(super) with_children: Vec<String>,
 }
 
-/// A run as the script answers it.
+/// A run in the answer of the script.
 pub(crate) struct Found {
     pub(crate) id: RunId,
     pub(crate) record: Record,
     pub(super) leases: BTreeMap<String, Timestamp>,
-    /// Its nodes were not read.
+    /// The script did not read the nodes, because there are too many.
     pub(super) is_large: bool,
 }
 
@@ -56,7 +56,7 @@ struct Reply {
     now: Timestamp,
     found: Vec<Found>,
     concurrency_keys: Vec<ConcurrencyReply>,
-    /// The hash of the command of the operation that was looked for, if it took effect.
+    /// The command hash of the operation that was looked for, if it was applied before.
     command: Option<Hash>,
 }
 
@@ -64,14 +64,14 @@ type ConcurrencyReply = (String, String, String, String, u32, usize, Vec<(RunTex
 type RunText = String;
 
 impl Found {
-    /// Whether it has to be read in pieces. Of one that has ended nothing more is read.
+    /// Whether the run must be locked and read in pieces. The rest of a run that has ended is not needed.
     pub(super) fn is_to_be_locked(&self) -> bool {
         self.is_large && !self.record.has_ended()
     }
 }
 
 impl RedisStore {
-    /// `None` if something changed while it was read.
+    /// Reads a read set. `None` if something changed meanwhile, or if runs had to be locked first.
     pub(super) async fn load(
         &self,
         read_set: &mut ReadSet,
@@ -166,7 +166,7 @@ impl RedisStore {
         }
     }
 
-    /// One run, without anything around it.
+    /// Reads one run alone, in pieces if it is large.
     pub(crate) async fn read_run(&self, id: RunId) -> Result<Option<Found>, StoreError> {
         let found = self.read_alone(id).await?;
         if !found.as_ref().is_some_and(Found::is_to_be_locked) {
@@ -185,13 +185,13 @@ impl RedisStore {
         Ok(self.read_runs(&[id], &[], None, 0).await?.found.into_iter().next())
     }
 
-    /// A run without the children of its nodes.
+    /// Decodes a run, without the children of its nodes.
     pub(crate) async fn stored(&self, found: Found) -> Result<Stored, StoreError> {
         let ir = self.graph_of(found.id, &found.record).await?;
         found.record.read(found.id, &found.leases, &ir)
     }
 
-    /// A run with everything that is kept about it. `None` if it changed while that was read.
+    /// Decodes a run, with all children of its nodes. `None` if it changed while they were read.
     pub(crate) async fn stored_whole(&self, mut found: Found) -> Result<Option<Stored>, StoreError> {
         let mut read_set = ReadSet::run(found.id);
         read_set.look_for_all(found.id, &found.record);
@@ -230,7 +230,7 @@ fn read_found(value: Value) -> Result<Option<Found>, StoreError> {
     Ok(Some(Found { id, record, leases, is_large }))
 }
 
-/// The places of runs that are about to be replaced do not count: they get new ones.
+/// Decodes a concurrency key. Leaves out runs that are about to be replaced: they get new places.
 fn read_concurrency_key(
     reply: ConcurrencyReply,
     replaced: &HashMap<RunId, Passed>,
@@ -253,7 +253,7 @@ fn read_concurrency_key(
 }
 
 impl Loaded {
-    /// In-flight state of what was read. Its generations come after all that were given before.
+    /// Builds in-flight state from the read set. New generations are greater than all earlier ones.
     pub(super) fn load(&self, read_set: &ReadSet, limits: Limits, graphs: &[Arc<Ir>]) -> InFlight {
         let mut in_flight = InFlight::part(limits, self.incarnation());
         for ir in graphs {
@@ -273,7 +273,7 @@ impl Loaded {
         in_flight
     }
 
-    /// A number that nothing had before: the incarnations and generations that begin with this decision.
+    /// A new number for the incarnations and generations that begin with this decision.
     pub(super) fn incarnation(&self) -> u64 {
         static WITHIN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let newest =
@@ -283,7 +283,7 @@ impl Loaded {
         (by_time | within).max(newest.unwrap_or(0) + 1)
     }
 
-    /// Whether more of a line went in than was read of it.
+    /// Whether the decision used up the part of a concurrency key's line that was read, while more runs wait.
     pub(super) fn read_too_little(&self, in_flight: &InFlight) -> bool {
         self.concurrency_keys.iter().any(|(key, concurrency_key)| {
             concurrency_key.waiting > concurrency_key.state.line.len() && in_flight.waiting_for(key) == 0

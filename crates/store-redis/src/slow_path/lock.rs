@@ -1,5 +1,5 @@
-//! Runs with more nodes than a script should read in one call. They are read in pieces, and locked meanwhile: their steps
-//! wait, or a decision about a busy one would never come to be written.
+//! Locks and reads runs with more nodes than a script should read in one call. A process locks such a run while it
+//! reads it in pieces: steps of the run wait, because otherwise they would make every decision about a busy run fail.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::record::Fields;
 use crate::scripts;
 use crate::store::RedisStore;
 
-/// From how many fields on a hash is large.
+/// The number of fields from which a hash counts as large.
 pub(super) const LARGE: usize = 2_000;
-/// How long a run is locked at most: how long it stands still if the owner of the lock was killed.
+/// How long a run is locked at most, which is how long its steps wait if the owner of the lock was killed.
 const LOCKED: Duration = Duration::from_secs(10);
-/// How often to look whether another process has unlocked it.
+/// How often to look whether another process has unlocked the run.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// About how many fields one command reads.
 const PAGE: usize = 1_000;
 
 impl RedisStore {
-    /// Waits until a run is not locked, and locks it, under the name that is returned.
+    /// Waits until a run is not locked, and locks it. Returns the name of the lock's owner.
     pub(super) async fn lock_run(&self, run: RunId) -> Result<String, StoreError> {
         let owner = format!("{}/{:016x}", self.name, rand::random::<u64>());
         let looks = 2 * LOCKED.as_millis() / LOOK_EVERY.as_millis();
@@ -35,7 +35,7 @@ impl RedisStore {
         Err(StoreError::unavailable(format!("{run} is being changed by others all the time; try again")))
     }
 
-    /// Unlocks it, if it was not written. Should that fail, the lock ends by itself.
+    /// Unlocks a run. If that fails, the lock expires.
     pub(super) async fn unlock_run(&self, run: RunId, owner: &str) {
         let _ = self.set_lock(run, owner, Duration::ZERO).await;
     }
@@ -50,7 +50,7 @@ impl RedisStore {
         self.client.query(redis::cmd("EXISTS").arg(self.keys.run(run))).await
     }
 
-    /// Reads what the script has left out of a run that is locked.
+    /// Reads the nodes, context and leases of a locked run, which the script has left out.
     pub(super) async fn read_large(&self, found: &mut Found) -> Result<(), StoreError> {
         found.record.dag = self.scan(&self.keys.dag(found.id)).await?;
         found.record.context = self.scan(&self.keys.context(found.id)).await?;
@@ -72,7 +72,7 @@ impl RedisStore {
         }
     }
 
-    /// As `load.lua` reads them.
+    /// Reads the leases of a run's claims, as `load.lua` does for small runs.
     async fn leases_of(&self, run: RunId, dag: &Fields) -> Result<BTreeMap<String, Timestamp>, StoreError> {
         let claim = |line: &String| {
             let mut words = line.split(' ');

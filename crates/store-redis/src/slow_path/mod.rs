@@ -1,7 +1,9 @@
-//! Everything but the fast path: read what a command touches, let the core decide, write what it decided.
+//! The slow path, for all changes but those of the fast path: reads the keys that a command touches, lets the core
+//! decide, and writes the decision.
 //!
-//! Nothing is locked meanwhile. The write says what it was decided on, and is refused if that has changed; then
-//! all of it is done again. So the rules live in the core alone, and a command on the slow path costs two round trips.
+//! Only large runs are locked meanwhile. The write names the state that the decision is based on; if that has changed,
+//! the script refuses it and the process starts again. So only the core has the rules, and a command on the slow path
+//! costs two round trips.
 
 mod batch;
 mod cancels;
@@ -28,9 +30,9 @@ pub(crate) use batch::SettlementBatcher;
 pub(crate) use children::Looks;
 pub(crate) use commit::Words;
 
-/// How often a decision is repeated because another process changed the same runs.
+/// How often a decision is attempted while other processes change the same runs.
 const ATTEMPTS_MAX: u32 = 200;
-/// How many of the runs that wait for a concurrency key are read.
+/// How many of the runs that wait for a concurrency key are read at first.
 const LINE_READ: usize = 16;
 
 /// The keys that a decision reads, as far as they are known beforehand.
@@ -38,33 +40,33 @@ const LINE_READ: usize = 16;
 pub(crate) struct ReadSet {
     pub(crate) runs: BTreeSet<RunId>,
     pub(crate) concurrency_keys: BTreeSet<Arc<str>>,
-    /// The children of runs' nodes that are needed.
+    /// The children of nodes that the decision needs.
     pub(crate) children: Looks,
-    /// Large runs that are locked for this, and under which name.
+    /// Large runs that are locked for this decision, each with the owner of its lock.
     pub(crate) locked: BTreeMap<RunId, String>,
-    /// Of children that may be started, and of patches.
+    /// The graphs of children that may be started, and of patches.
     pub(crate) graphs: BTreeSet<Hash>,
-    /// Runs that are taken up from their histories, up to this seq: they replace what is behind that, or ended.
+    /// Runs that are rebuilt from their histories up to this seq. They replace a state in Redis that is older or ended.
     pub(crate) taken_up: HashMap<RunId, u64>,
-    /// The command that is to be carried out, unless it was before.
+    /// The operation of the command, to find out whether it was applied before.
     pub(crate) operation: Option<(RunId, OperationId)>,
-    /// Its acceptance is in the archive already.
+    /// A new run whose acceptance the archive already has.
     pub(crate) archived: Option<RunId>,
-    /// None of the runs was there at this moment, and no concurrency key is concerned: that is not looked up once more
-    /// before the first attempt, which is refused if it does not hold any longer.
+    /// The time at which none of the runs existed, if no concurrency key is concerned. The first attempt then reads
+    /// nothing; its commit is refused if a run exists by now.
     pub(crate) absent_at: Option<Timestamp>,
-    /// Written with the decision if it changes anything.
+    /// Commands to write together with the decision, if it changes anything.
     pub(crate) with: Vec<Words>,
-    /// Hash, field and value that must be so, or nothing is written at all.
+    /// Conditions (hash, field, value) without which nothing is written.
     pub(crate) given: Vec<[String; 3]>,
-    /// Stream entries of nodes that are claimed by name.
+    /// The stream entries of nodes that are claimed by name.
     pub(crate) entries: BTreeMap<Arc<str>, String>,
-    /// Why the runs are looked at, if it is because of moments.
+    /// The due timers or leases because of which the runs are read, if any.
     pub(crate) due: Option<Due>,
 }
 
-/// Members of a sorted set of moments that were found due. They go away with the decision, also where their run is
-/// gone, unless their run turns out to have put them off meanwhile.
+/// Due members of a sorted set of timers or leases. The decision removes them, also if their run is gone, but not if
+/// the run has put them off meanwhile.
 #[derive(Clone, Debug)]
 pub(crate) struct Due {
     pub(crate) key: String,
@@ -76,8 +78,8 @@ impl ReadSet {
         Self { runs: [run].into(), ..Self::default() }
     }
 
-    /// Adds what a decision turned out to need. A parent is needed because children of it end: how those stand with it is
-    /// needed, too.
+    /// Adds runs and children that a decision turned out to need. A parent is needed because children of it end, so its
+    /// entries for those children are added too.
     fn extend(&mut self, loaded: &Loaded, missing: Vec<RunId>, lacking: Vec<(RunId, Arc<str>, Wanted)>) {
         self.runs.extend(&missing);
         let links = loaded.runs.values().filter_map(|stored| stored.stored_run.run.accepted.parent.as_ref());
@@ -92,7 +94,7 @@ impl ReadSet {
 }
 
 impl RedisStore {
-    /// Lets the core decide on what is stored, and stores that.
+    /// Reads the read set, lets the core decide, and writes the decision. Starts again after a conflict.
     pub(crate) async fn decide<R>(
         &self,
         mut read_set: ReadSet,
@@ -147,7 +149,7 @@ impl RedisStore {
                 return Ok(answer);
             }
             self.still(&read_set.given).await?;
-            // Decisions of this process that conflicted take turns from here on.
+            // After a conflict, the decisions of this process take turns.
             conflicts += 1;
             if turn.is_none() {
                 turn = Some(self.turns.lock().await);
@@ -157,7 +159,7 @@ impl RedisStore {
         Err(StoreError::unavailable("what is to be changed is changed by others all the time; try again"))
     }
 
-    /// Refuses what was only to be done under conditions that do not hold any more.
+    /// Fails if one of the conditions does not hold any more.
     async fn still(&self, given: &[[String; 3]]) -> Result<(), StoreError> {
         for [key, field, value] in given {
             let found: Option<String> = self.client.query(redis::cmd("HGET").arg(key).arg(field)).await?;
@@ -168,7 +170,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// The graphs of everything that may be started.
+    /// Reads the graphs of all children that may be started, and of patches.
     async fn graphs_for(&self, read_set: &ReadSet, loaded: &Loaded) -> Result<Vec<Arc<Ir>>, StoreError> {
         let waiting = loaded.runs.values().flat_map(|stored| planned(&stored.stored_run.run));
         let wanted: BTreeSet<Hash> = waiting.chain(read_set.graphs.iter().copied()).collect();

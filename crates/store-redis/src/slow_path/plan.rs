@@ -1,4 +1,4 @@
-//! From what the core decided to what is written.
+//! Translates a decision of the core into Redis commands.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct Planner<'a> {
     read_set: &'a ReadSet,
     loaded: &'a Loaded,
     given: &'a Decided,
-    /// Of runs that begin here.
+    /// The incarnation of runs that begin with this decision.
     incarnation: u64,
     commit: Commit,
 }
@@ -63,7 +63,7 @@ pub(super) fn plan(
 }
 
 impl Planner<'_> {
-    /// Everything that was read is still as it was, and what was not there is still not there.
+    /// Makes the commit depend on these runs being as they were read, or still absent.
     fn expectations(&mut self, ids: &BTreeSet<RunId>) {
         for &id in ids {
             let key = self.keys.run(id);
@@ -79,7 +79,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The graphs of runs that are on another graph than before, and of the children that they will start.
+    /// Adds the graphs of runs that are on another graph than before, and of the children that they will start.
     fn graphs(&mut self, planned_for: &[Arc<Ir>]) {
         let mut needed: BTreeMap<Hash, Arc<Ir>> = BTreeMap::new();
         for (id, after) in &self.given.stored_runs {
@@ -152,7 +152,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Makes the streams known that a run uses because of its priority. Those of its graph are known.
+    /// Registers the streams that a run uses because of its priority. Publishing its graph has registered the others.
     fn streams_of_priority(&mut self, before: Option<&Stored>, after: &StoredRun) {
         let run = &after.run;
         let known = before.is_some_and(|before| before.stored_run.run.ir.hash == run.ir.hash);
@@ -166,7 +166,7 @@ impl Planner<'_> {
         self.commit.on_many("SADD", &self.keys.streams(), &streams);
     }
 
-    /// Writes the changed fields of a hash, or all of it if most have changed.
+    /// Writes the changed fields of a hash, or replaces the hash if there are too many of them for one command.
     fn difference(&mut self, key: &str, old: &Fields, new: &Fields) {
         let gone: Vec<String> = old.keys().filter(|field| !new.contains_key(*field)).cloned().collect();
         let changed = changed(old, new);
@@ -177,7 +177,7 @@ impl Planner<'_> {
         self.commit.on_many("HSET", key, &changed);
     }
 
-    /// Of the children of its nodes that is what was read and has changed. Those of another round than before are all new.
+    /// Writes the changed children of a run's nodes. If a node is in another round than before, replaces all of them.
     fn children(&mut self, id: RunId, before: Option<&Stored>, after: &StoredRun, record: &Record) {
         let none = BTreeMap::new();
         let old = before.map_or(&none, |before| &before.record.children);
@@ -205,8 +205,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Its events leave for the archive; until they are there a mark stays. One that had ended before, and was not
-    /// retried after all, leaves nothing.
+    /// Ends a run. A mark stays in Redis until the run's events are archived. A run without new events, which had ended
+    /// before and was not retried after all, is removed at once.
     fn end(&mut self, id: RunId, before: Option<&Stored>, events: &[Event]) {
         let run = self.keys.run(id);
         if let Some(before) = before {
@@ -235,7 +235,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Stream entries of claims that are still held; the others are done with.
+    /// The stream entries of claims that are still held. Removes the entries of the others.
     fn keep_entries(&mut self, before: &Stored, after: Option<&StoredRun>) -> BTreeMap<NodeIx, String> {
         let mut kept = BTreeMap::new();
         let run = &before.stored_run.run;
@@ -257,7 +257,7 @@ impl Planner<'_> {
         kept
     }
 
-    /// Timers and leases.
+    /// Writes the changed timers and leases of a run.
     fn moments(&mut self, id: RunId, before: Option<&StoredRun>, after: Option<&StoredRun>) {
         let moments = |stored_run: Option<&StoredRun>, of: fn(RunId, &StoredRun) -> DueTimes| {
             stored_run.map(|stored_run| of(id, stored_run)).unwrap_or_default()
@@ -270,8 +270,9 @@ impl Planner<'_> {
         self.schedule(&self.keys.leases(), &old, &new);
     }
 
-    /// A lease that was extended after it was found due stays, or a claim would be held for ever by a worker that
-    /// dies before its next heartbeat. So does a timer that was set anew.
+    /// Removes due members that the decision has handled. A lease that was extended after it was found due stays,
+    /// because otherwise a worker that dies before its next heartbeat would hold the claim for ever. A timer that was
+    /// set anew stays, too.
     fn done_with(&mut self, due: &Due) {
         let mut put_off = DueTimes::new();
         let leases = due.key == self.keys.leases();
@@ -289,7 +290,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether anything was added.
+    /// Writes the changed members of a sorted set of due times. Whether any was added.
     fn schedule(&mut self, key: &str, old: &DueTimes, new: &DueTimes) -> bool {
         let gone: Vec<String> = old.keys().filter(|name| !new.contains_key(*name)).cloned().collect();
         let set: Vec<String> = new
@@ -419,7 +420,7 @@ impl Planner<'_> {
         Some([stream, spec.id.to_string(), reads.join(" "), spec.needs.to_string(), at, limit])
     }
 
-    /// More tokens of one run than one call should queue.
+    /// Puts tokens of one run on a list: there are more than one call should queue.
     fn queue_later(&mut self, tokens: &[&QueuedToken]) {
         let Some(first) = tokens.first() else { return };
         let member = ready::member(first, rand::random());
@@ -464,7 +465,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Children that are left to be cancelled by commands of their own, which the timer duty gives.
+    /// Puts children into `wf.cancels`, from where the timer duty cancels them.
     fn cancels(&mut self, to_cancel: &[ChildToCancel]) {
         if to_cancel.is_empty() {
             return;
@@ -474,7 +475,7 @@ impl Planner<'_> {
         self.commit.on("PUBLISH", &self.keys.wake(), ["timers".to_owned()]);
     }
 
-    /// One entry, or several that belong together: what changed together is archived together.
+    /// Appends events to the outbox: one entry, or several that are archived together.
     fn events(&mut self, events: &[Event]) -> Result<(), StoreError> {
         let mut words = Vec::new();
         for event in events {
@@ -497,18 +498,18 @@ impl Planner<'_> {
     }
 }
 
-/// Fields and values that are not as they were.
+/// The fields that have changed, each followed by its new value.
 fn changed(old: &Fields, new: &Fields) -> Vec<String> {
     let changed = new.iter().filter(|(field, value)| old.get(*field) != Some(value));
     changed.flat_map(|(field, value)| [field.clone(), value.clone()]).collect()
 }
 
-/// When things are due, by what they are called in the sorted sets.
+/// Due times in ms, by the name of the member in the sorted set.
 type DueTimes = BTreeMap<String, i64>;
 
 fn timers_of(id: RunId, stored_run: &StoredRun) -> DueTimes {
     let name = |key: &TimerKey| format!("{id} {}", timer_name(key, &stored_run.run.ir));
-    // The earliest of one name counts: names do not carry their moment.
+    // Names do not contain the due time: of timers with the same name, the earliest counts.
     stored_run.timers.iter().rev().map(|(at, key)| (name(key), at.as_millis())).collect()
 }
 
@@ -518,12 +519,12 @@ fn leases_of(id: RunId, stored_run: &StoredRun) -> DueTimes {
     held.map(|(ix, lease)| (held_by(id, lease.claim, &ir.node(*ix).id), lease.until.as_millis())).collect()
 }
 
-/// A lease, by what it is called.
+/// The member of `wf.leases` for a claim.
 fn held_by(run: RunId, claim: u32, node: &str) -> String {
     format!("{run} {claim} {node}")
 }
 
-/// Whether it waits for its concurrency key, or has it. `None` before its start, while it does neither.
+/// Whether a run waits for its concurrency key (true) or holds it (false). `None` before its start: it does neither.
 fn waits_in_line(run: &Run) -> Option<bool> {
     run.starts_at().is_none().then_some(run.phase == Phase::Queued)
 }

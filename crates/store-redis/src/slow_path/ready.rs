@@ -1,5 +1,5 @@
-//! Tokens of a run that became ready together: more than a script should queue in one call are put on a list by the
-//! commit, and from there on their streams a batch at a time.
+//! Queues tokens of a run that became ready together. If there are more than a script should queue in one call, the
+//! commit puts them on a list, from which they are moved to their streams in batches.
 
 use switchyard_core::in_flight::QueuedToken;
 use switchyard_store::StoreError;
@@ -7,7 +7,7 @@ use switchyard_store::StoreError;
 use crate::scripts;
 use crate::store::RedisStore;
 
-/// Tokens that one call queues.
+/// How many tokens one call queues.
 pub(super) const TOKENS_AT_ONCE: usize = 500;
 
 /// The member of `wf.ready` for a list of tokens.
@@ -16,7 +16,7 @@ pub(super) fn member(token: &QueuedToken, number: u64) -> String {
 }
 
 impl RedisStore {
-    /// Queues the tokens of these lists. Should that fail, [`Self::queue_left`] goes on.
+    /// Queues the tokens of these lists. If that fails, [`Self::queue_left`] queues the rest later.
     pub(super) async fn queue_all(&self, members: &[String]) {
         for member in members {
             if let Err(error) = self.queue_list(member).await {
@@ -26,7 +26,7 @@ impl RedisStore {
         }
     }
 
-    /// Queues what processes have left that died after their commit.
+    /// Queues tokens that other processes left on lists, because they died after their commit.
     pub(crate) async fn queue_left(&self) -> Result<(), StoreError> {
         let members: Vec<String> =
             self.client.query(redis::cmd("ZRANGE").arg(self.keys.ready()).arg(0).arg(-1)).await?;

@@ -1,4 +1,4 @@
-//! The same random history on the pure core, in memory and in Redis: the same answers, the same state, the same events.
+//! Plays the same random history on the pure core, in memory and in Redis, and compares answers, state and events.
 
 #[path = "../../../core/tests/histories/graphs.rs"]
 mod graphs;
@@ -48,7 +48,7 @@ fn of_one_function(mut graph: Sketch) -> Sketch {
 
 fn live(stores: &[&'static str], graphs: Vec<Sketch>, ops: &[Op]) {
     tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
-        // One history at a time has the server.
+        // One history at a time uses the server.
         static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
         let _turn = TURN.lock().await;
         let mut world = World::new(server(), stores, graphs).await;
@@ -60,7 +60,7 @@ fn live(stores: &[&'static str], graphs: Vec<Sketch>, ops: &[Op]) {
     });
 }
 
-/// Its own server: it is flushed between cases, and within them.
+/// The server of this test, which flushes it between cases and within them.
 fn server() -> &'static Redis {
     static SERVER: std::sync::OnceLock<Redis> = std::sync::OnceLock::new();
     SERVER.get_or_init(Redis::start)

@@ -1,4 +1,4 @@
-//! What is done to the stores.
+//! The random operations on the stores.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ pub(crate) enum Op {
         key: Option<u8>,
         once: Option<u8>,
         deadline: bool,
-        /// In seconds.
+        /// The delay in seconds.
         delay: Option<u8>,
         priority: Option<u8>,
     },
@@ -67,24 +67,24 @@ pub(crate) enum Op {
         changed: bool,
     },
     Restart,
-    /// By a plain worker.
+    /// A plain worker reads a task.
     Read {
         stream: u8,
         said: Said,
     },
 }
 
-/// About a task that was read from its stream.
+/// The signal of a plain worker about a task that it has read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Said {
     Started,
-    /// Plain workers succeed or fail: the rest is for those who speak to a store.
+    /// Plain workers succeed or fail: the other outcomes need access to a store.
     Ended(How),
-    /// Until it is taken back.
+    /// No signal: the task is taken back.
     Nothing,
 }
 
-/// Of a store that has streams to read.
+/// Operations on a store that has streams to read.
 pub(crate) fn op_with_readers() -> impl Strategy<Value = Op> {
     let said = prop_oneof![
         2 => Just(Said::Started),

@@ -1,4 +1,4 @@
-//! Readers of the streams among the workers. Redis alone has them, so that it alone is held against the core.
+//! Plain readers among the workers. Only Redis has them, so only Redis is compared with the core.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use switchyard_store_redis::Keys;
 use crate::ops::Said;
 use crate::world::{LEASE, World, claim_of};
 
-/// No worker has been silent for as long: void entries go, and missing groups are created.
+/// Longer than any worker has been silent: the pass only removes void entries and creates missing groups.
 const LONG: Duration = Duration::from_secs(3_600);
 
 type Entries = Vec<(String, HashMap<String, String>)>;
@@ -56,7 +56,7 @@ impl World {
         assert!(taken.expect("answered"), "{about:?} was not changed since it was offered");
     }
 
-    /// Entries that a run has put others in the place of are passed over.
+    /// Reads the next task of a stream. `None` if its run has replaced the entry by another.
     fn next_task(&self, stream: u8) -> Option<About> {
         let client = redis::Client::open(self.server.url()).expect("an address");
         let mut connection = client.get_connection().expect("Redis answers");
@@ -82,7 +82,7 @@ impl World {
     }
 }
 
-/// What both say can be had, or nothing if both say that it cannot.
+/// The task that both the store and the core offer; `None` if neither does. Panics if they disagree.
 fn both(about: &About, found: Found, task: Option<Task>) -> Option<(Offer, Task)> {
     match (found, task) {
         (Found::Ready(offer), Some(task)) => {

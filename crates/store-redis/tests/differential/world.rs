@@ -1,4 +1,4 @@
-//! The core and two stores that are given the same commands.
+//! Gives the core and the stores the same commands, and compares them.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -50,7 +50,7 @@ struct Side {
     _folder: TempDir,
 }
 
-/// Where files are not synced to a disk, if there is such a place: these tests are not about the disk.
+/// A folder in memory if there is one, because these tests need no durable files.
 fn quick_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder")
 }
@@ -161,7 +161,7 @@ impl World {
         }
     }
 
-    /// I6: what was archived is what happened, everywhere.
+    /// I6: asserts that each archive has exactly the events of the core.
     pub(crate) async fn compare_histories(&self) {
         for side in &self.stores {
             side.hot.archived().await.expect("archived");
@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    /// The same question to every store, which must answer as the core did.
+    /// Asks every store, and asserts that it answers as the core did.
     async fn ask<R: Debug, F: Future<Output = R>>(&self, expected: &R, ask: impl Fn(Arc<dyn HotStore>) -> F) {
         for side in &self.stores {
             let found = ask(side.hot.clone()).await;
@@ -243,7 +243,7 @@ impl World {
         .await;
     }
 
-    /// Keys of runs that have ended are answered by the archive, before a store is asked.
+    /// An idempotency key, unless a run that has ended used it: the archive answers for those, before a store is asked.
     fn unused(&self, once: u8) -> Option<Idempotency> {
         let key: Arc<str> = format!("once{}", once % 2).into();
         let used = self.histories.iter().any(|(run, history)| {
@@ -254,7 +254,7 @@ impl World {
         (!used).then(|| Idempotency { key, body: Hash::of(&[once]) })
     }
 
-    /// Takes them out of what is held. The same claim may be settled twice in one call.
+    /// Makes settlements of held tasks. The same claim may be settled twice in one call.
     fn settlements(&mut self, which: &[(u8, How)]) -> Vec<Settlement> {
         let mut settlements = Vec::new();
         for (which, how) in which {
@@ -377,7 +377,7 @@ impl World {
         expected.is_ok()
     }
 
-    /// Once more with the same id, or with the same id for something else.
+    /// Repeats a command with the same operation id, or sends another command with that id.
     async fn repeat(&mut self, which: u8, changed: bool, out: &mut Vec<Event>) {
         if self.applied.is_empty() {
             return;
@@ -431,7 +431,7 @@ impl World {
             undoes: None,
             operation: None,
         };
-        // Now and then made for a version that is not the newest.
+        // Some patches are made for a version that is not the newest.
         let seen = if what == 255 { version + 1 } else { version };
         if self.give(id, Command::Patch { seen, patched: Box::new(patched) }, out).await {
             self.drawn.insert(id, sketch);
@@ -460,7 +460,7 @@ impl World {
         self.give(id, Command::Retry { by: "me".into() }, out).await;
     }
 
-    /// Everything in flight is lost; all that is left is the archives.
+    /// Loses everything in flight; only the archives are left.
     async fn restart(&mut self, out: &mut Vec<Event>) {
         self.compare_histories().await;
         let runs: Vec<Run> =

@@ -1,4 +1,4 @@
-//! Who may use the API.
+//! API keys.
 
 use async_trait::async_trait;
 use switchyard_core::{Hash, Timestamp};
@@ -13,28 +13,28 @@ pub trait Access: Operations {
         self.mutate(Mutation::PutApiKey(Box::new(record)), None).await.map(drop)
     }
 
-    /// [`Mutation::RevokeApiKey`] without an operation. Whether there was such a key, and it was not revoked before.
+    /// [`Mutation::RevokeApiKey`] without an operation. Returns whether the key existed and was not revoked yet.
     async fn revoke_api_key(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
         self.mutate(Mutation::RevokeApiKey { id: id.to_owned(), at }, None).await?.changed()
     }
 
-    /// Whether a key was ever made. Every request asks while there is none, so this must be cheap.
+    /// Whether any key was ever created. Every request calls this while there is none, so it must be cheap.
     async fn any_api_key(&self) -> Result<bool, StoreError>;
 
-    /// Every key that was ever made, oldest first.
+    /// Every key that was ever created, oldest first.
     async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
 
     async fn api_key(&self, id: &str) -> Result<Option<ApiKeyRecord>, StoreError>;
 }
 
-/// A key that lets its holder in. The key itself is nowhere. What is shown of it is `ApiKeyView` in `crates/api`.
+/// An API key as the archive stores it, without its secret. `ApiKeyView` in `crates/api` is the public view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiKeyRecord {
-    /// In the key itself as well, so that it is found without trying all of them.
+    /// The id is also part of the key, so that the record is found without trying every key.
     pub id: String,
-    /// Whose it is or what for; for people.
+    /// The owner or the purpose of the key, for people.
     pub name: String,
-    /// SHA-256 of its secret.
+    /// SHA-256 of the key's secret.
     pub digest: Hash,
     pub created_at: Timestamp,
     pub revoked_at: Option<Timestamp>,

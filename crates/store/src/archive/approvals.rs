@@ -1,4 +1,4 @@
-//! Questions to people, as the events of their runs leave them.
+//! Approvals, projected from the events of their runs.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub trait Approvals: Send + Sync + 'static {
     async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<ApprovalRecord>, StoreError>;
 }
 
-/// An approval as it is kept. What is shown of it is `Approval` in `crates/api`.
+/// An approval as the archive stores it. `Approval` in `crates/api` is the public view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalRecord {
     pub approval: ApprovalId,
@@ -42,14 +42,14 @@ pub enum ApprovalStatus {
     Rejected,
     /// The approval timed out, and the policy was to fail.
     TimedOut,
-    /// Its run was closed before a decision.
+    /// The run was closed before a decision.
     Cancelled,
 }
 
 impl ApprovalStatus {
     const ALL: [Self; 5] = [Self::Pending, Self::Approved, Self::Rejected, Self::TimedOut, Self::Cancelled];
 
-    /// As it is stored.
+    /// The status as archives store it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",

@@ -1,4 +1,4 @@
-//! Bulk jobs: one action on every run that a filter finds.
+//! Bulk jobs: one action on every run that matches a filter.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use switchyard_core::{RunId, Timestamp, time};
 
 use crate::StoreError;
 
-/// Keeps bulk jobs and what they came to, run by run. [`Mutation::StartBulk`](crate::Mutation::StartBulk) adds one,
+/// Stores bulk jobs and their results for each run. [`Mutation::StartBulk`](crate::Mutation::StartBulk) adds one,
 /// [`Mutation::StopBulk`](crate::Mutation::StopBulk) stops one.
 #[async_trait]
 pub trait BulkJobs: Send + Sync + 'static {
@@ -20,12 +20,12 @@ pub trait BulkJobs: Send + Sync + 'static {
     /// Jobs that have work left, oldest first.
     async fn open_bulk_jobs(&self) -> Result<Vec<BulkJob>, StoreError>;
 
-    /// Records what a page of runs came to, and how far the job is: `cursor` is the last run of the page, and with
-    /// `ended_at` there are no more. A result that is there already stays; the cursor never falls back; a job that has
-    /// ended stays ended.
+    /// Records the results of a page of runs and the job's position: `cursor` is the last run of the page; `ended_at`
+    /// is set when there are no more runs. A result that is stored already is not replaced, the cursor never moves
+    /// back, and a job that has ended stays ended.
     async fn record_bulk(&self, progress: BulkProgress) -> Result<(), StoreError>;
 
-    /// What the job came to, by run, after this one, at most `limit`.
+    /// The results of a job, ordered by run, after this run, at most `limit`.
     async fn bulk_results(
         &self,
         id: &str,
@@ -33,7 +33,7 @@ pub trait BulkJobs: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<BulkResult>, StoreError>;
 
-    /// How many runs came to what.
+    /// The number of runs for each outcome.
     async fn bulk_counts(&self, id: &str) -> Result<BulkCounts, StoreError>;
 }
 
@@ -54,7 +54,7 @@ pub struct BulkJob {
     pub cursor: Option<RunId>,
 }
 
-/// What is done to each run.
+/// The action of a bulk job on each run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum BulkAction {
@@ -68,7 +68,7 @@ pub enum BulkAction {
     Pause,
     Resume,
     Retry,
-    /// From this node, or from the node that the run failed at.
+    /// Forks the run from this node, or from the node that the run failed at.
     Fork {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Arc<str>>,
@@ -116,7 +116,7 @@ impl BulkStatus {
     }
 }
 
-/// How far a job has come.
+/// The results of one page of a job, and the job's new position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkProgress {
     pub id: Arc<str>,
@@ -125,12 +125,12 @@ pub struct BulkProgress {
     pub ended_at: Option<Timestamp>,
 }
 
-/// What a job came to for one run.
+/// The result of a job for one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BulkResult {
     pub run_id: RunId,
     pub outcome: BulkOutcome,
-    /// Why it was skipped or failed, or the run that a fork made.
+    /// Why the run was skipped or failed, or the id of the forked run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Arc<str>>,
 }
@@ -139,7 +139,7 @@ pub struct BulkResult {
 #[serde(rename_all = "snake_case")]
 pub enum BulkOutcome {
     Done,
-    /// The run was not in a state for the action.
+    /// The state of the run did not allow the action.
     Skipped,
     Failed,
 }
@@ -160,7 +160,7 @@ impl BulkOutcome {
     }
 }
 
-/// How many runs came to what.
+/// The number of runs for each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BulkCounts {
     pub done: u64,

@@ -1,4 +1,4 @@
-//! Dead letters: what could not be done, and waits for a person.
+//! Dead letters: work that failed for good and waits for a person.
 
 use std::sync::Arc;
 
@@ -9,17 +9,18 @@ use switchyard_core::{Hash, RunId, Timestamp, time};
 
 use crate::{Mutation, Operations, StoreError};
 
-/// How much of an entry of the outbox is kept.
+/// The longest excerpt of an outbox entry, in bytes.
 const EXCERPT_BYTES_MAX: usize = 1024;
 
-/// The code of a failure that leaves a dead letter: the node took its workers down, or its worker says so.
+/// The error code that creates a dead letter: the node crashed its workers, or its worker reported this code.
 pub const POISONED: &str = "poisoned";
 
-/// The dead letters of every run, and those that belong to none.
+/// The dead letters of every run, and those that belong to no run.
 #[async_trait]
 pub trait DeadLetters: Operations {
-    /// Keeps a dead letter that follows from no event, instead of one that has this id. Those of nodes are kept by
-    /// [`Journal::append`](crate::Journal::append), and go when their node starts over.
+    /// Stores a dead letter that no event produced, replacing one with the same id.
+    /// [`Journal::append`](crate::Journal::append) stores the dead letters of nodes, and removes them when their node
+    /// starts over.
     async fn bury(&self, letter: DeadLetter) -> Result<(), StoreError>;
 
     /// Newest first, without their signals, which may be large.
@@ -30,7 +31,7 @@ pub trait DeadLetters: Operations {
 
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>, StoreError>;
 
-    /// [`Mutation::PurgeDeadLetters`] without an operation. How many were removed.
+    /// [`Mutation::PurgeDeadLetters`] without an operation. Returns how many were removed.
     async fn purge(&self, which: Purge) -> Result<usize, StoreError> {
         self.mutate(Mutation::PurgeDeadLetters(which), None).await?.removed()
     }
@@ -38,50 +39,50 @@ pub trait DeadLetters: Operations {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// `dead_` and something that follows from what it is about: the same thing is not buried twice.
+    /// `dead_` and a suffix derived from the subject, so that the same subject has one dead letter.
     pub id: Arc<str>,
     pub kind: DeadKind,
     pub run_id: Option<RunId>,
     pub node: Option<Arc<str>>,
-    /// Of the event that buried it.
+    /// The seq of the event that created the dead letter.
     pub seq: Option<u64>,
     /// A sentence for people.
     pub reason: Arc<str>,
-    /// What a plain worker left, as it was; of one that was too large, its beginning
-    /// ([`oversized`](crate::plain::oversized)). A list leaves it out.
+    /// The signal of a plain worker, unchanged; if it was too large, its beginning
+    /// ([`oversized`](crate::plain::oversized)). Lists omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Arc<str>>,
-    /// How an entry of the outbox begins.
+    /// The beginning of an outbox entry.
     #[serde(default)]
     pub excerpt: Option<Arc<str>>,
     #[serde(with = "time::rfc3339")]
     pub at: Timestamp,
 }
 
-/// Dead letters that say the same about the same node.
+/// Dead letters with the same kind, node and reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadLetterGroup {
     pub kind: DeadKind,
     pub node: Option<Arc<str>>,
     pub reason: Arc<str>,
-    /// How many there are.
+    /// The number of dead letters in the group.
     pub letters: u64,
     #[serde(with = "time::rfc3339")]
     pub first_at: Timestamp,
     #[serde(with = "time::rfc3339")]
     pub last_at: Timestamp,
-    /// One of them.
+    /// The id of one dead letter of the group.
     pub example: Arc<str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadKind {
-    /// A node that was given up after too many deliveries.
+    /// A node that failed after too many deliveries.
     Task,
-    /// A signal of a plain worker that makes no sense.
+    /// An invalid signal of a plain worker.
     Signal,
-    /// An entry of the outbox that the archive could not take. Its runs were rebuilt from the archive.
+    /// An outbox entry that the archive could not store. Its runs were rebuilt from the archive.
     OutboxEntry,
 }
 
@@ -100,7 +101,7 @@ impl DeadKind {
 }
 
 impl DeadLetter {
-    /// What an event buries.
+    /// The dead letter that an event creates, if it creates one.
     pub fn of(event: &Event) -> Option<Self> {
         let EventKind::NodeFailed { node, error, .. } = &event.kind else { return None };
         if &*error.code != POISONED {
@@ -121,7 +122,7 @@ impl DeadLetter {
         })
     }
 
-    /// A signal that makes no sense, and why. The same text is one letter, as old as the last time.
+    /// The dead letter of an invalid signal. The same text is one dead letter, dated by its latest occurrence.
     pub fn of_signal(signal: &str, reason: impl Into<Arc<str>>, at: Timestamp) -> Self {
         let hash = Hash::of(signal.as_bytes()).hex();
         Self {
@@ -137,7 +138,7 @@ impl DeadLetter {
         }
     }
 
-    /// An entry of the outbox that could not be archived. `content` is what it says, of which the beginning is kept.
+    /// The dead letter of an outbox entry that could not be archived. The letter keeps the beginning of `content`.
     pub fn of_outbox_entry(
         entry: &str,
         run: Option<RunId>,
@@ -161,7 +162,7 @@ impl DeadLetter {
     }
 }
 
-/// The beginning of a text that may be of any size.
+/// The beginning of a text of any size.
 fn excerpt(text: &str) -> String {
     if text.len() <= EXCERPT_BYTES_MAX {
         return text.to_owned();
@@ -174,9 +175,9 @@ fn excerpt(text: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purge {
     One(Arc<str>),
-    /// This one, unless it was buried anew since it was seen with this moment.
+    /// The dead letter with this id, unless it was stored again since the caller saw it with this time.
     Seen(Arc<str>, Timestamp),
-    /// Those from before this moment.
+    /// Dead letters from before this moment.
     Before(Timestamp),
     All,
 }

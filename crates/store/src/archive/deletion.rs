@@ -1,4 +1,4 @@
-//! Runs that were deleted before their time, and who did it.
+//! Runs that a caller deleted before their retention ended.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use switchyard_core::{RunId, Timestamp, time};
 
 use crate::StoreError;
 
-/// What is left of runs that were deleted. [`Mutation::DeleteRun`](crate::Mutation::DeleteRun) deletes one.
+/// Tombstones of deleted runs. [`Mutation::DeleteRun`](crate::Mutation::DeleteRun) deletes a run.
 #[async_trait]
 pub trait Tombstones: Send + Sync + 'static {
     async fn tombstone(&self, run: RunId) -> Result<Option<Tombstone>, StoreError>;
@@ -18,7 +18,7 @@ pub trait Tombstones: Send + Sync + 'static {
     async fn tombstones(&self, limit: usize) -> Result<Vec<Tombstone>, StoreError>;
 }
 
-/// A run that was deleted: which, when and by whom, and nothing of what it was about.
+/// A record of a deleted run: its id, when and by whom it was deleted, and none of its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
     pub run_id: RunId,
@@ -28,11 +28,11 @@ pub struct Tombstone {
     pub deleted_at: Timestamp,
     pub deleted_by: Arc<str>,
     pub reason: Arc<str>,
-    /// Runs that went with it: those that it had started, and those that they had.
+    /// The number of descendants that were deleted with the run.
     pub children: u64,
 }
 
-/// A deletion that is asked for.
+/// A request to delete a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeleteRequest {
     pub run: RunId,
@@ -41,16 +41,16 @@ pub struct DeleteRequest {
     pub reason: Arc<str>,
 }
 
-/// What a deletion came to.
+/// The outcome of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deletion {
     Deleted(Tombstone),
-    /// It was deleted earlier.
+    /// The run was deleted earlier.
     Before(Tombstone),
-    /// It has not ended, or a run that it started has not.
+    /// The run, or a run that it started, has not ended.
     UnderWay,
-    /// Another run started it: it goes with that one.
+    /// Another run started this one. It is deleted together with that run.
     ChildOf(RunId),
     Unknown,
 }

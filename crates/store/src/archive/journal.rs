@@ -10,45 +10,45 @@ use switchyard_core::{RunId, Timestamp};
 
 use crate::StoreError;
 
-/// Resolves when what was handed over is durable.
+/// Resolves when the appended events are durable.
 pub type Ack = BoxFuture<'static, Result<(), StoreError>>;
 
-/// The events of every run. [`Journal::append`] also keeps the rows that follow from events: those of runs, their
-/// operations, approvals, dead letters and payloads.
+/// The events of every run. [`Journal::append`] also maintains the rows derived from events: runs, their operations,
+/// approvals, dead letters and payloads.
 #[async_trait]
 pub trait Journal: Send + Sync + 'static {
-    /// Takes events of any runs, in order. Calls are committed in the order in which they are made, many at once.
-    /// An event that is there already (same run and seq) changes nothing if it says the same; if it says something
-    /// else, the call is refused as [`StoreError::Diverged`]. A gap in a run's seq is refused as
-    /// [`StoreError::Corrupt`]. Of a call that is refused nothing is kept, and other calls go on.
+    /// Appends events of any runs, in order. Calls are committed in the order in which they are made, many at once. A
+    /// repeated event (same run and seq) changes nothing if its content is the same; otherwise the call is refused as
+    /// [`StoreError::Diverged`]. A gap in a run's seq is refused as [`StoreError::Corrupt`]. A refused call stores
+    /// nothing, and does not affect other calls.
     ///
-    /// An empty append is a barrier: it is acknowledged after everything that was handed over before it.
+    /// An empty append is a barrier: it is acknowledged after every earlier append.
     ///
-    /// Not an `async fn`: the place in the order is taken at the call, not at the first poll. After
-    /// [`StoreError::Unavailable`] or [`StoreError::OutcomeUnknown`] the events may be handed over again; an archive
-    /// that is a file of this process may take nothing any more instead, because what it has in hand may be worth
-    /// less than what is on the disk.
+    /// Not an `async fn`: the call itself takes the place in the order, not the first poll. After
+    /// [`StoreError::Unavailable`] or [`StoreError::OutcomeUnknown`] the caller may append the events again. An
+    /// archive in a file of this process may refuse every later append instead, because the state in memory may no
+    /// longer match the disk.
     fn append(&self, events: Vec<Event>) -> Ack;
 
     /// Events of a run with `seq > after`, in order, at most `limit`.
     async fn events(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>, StoreError>;
 
-    /// Which archive this is, and how far it has come.
+    /// The identity of this archive and its current position.
     async fn mark(&self) -> Result<ArchiveMark, StoreError>;
 }
 
-/// What tells an archive from others, and from an earlier state of itself.
+/// Identifies an archive, and distinguishes it from an earlier state of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveMark {
-    /// Drawn by its first migration. A copy has the id of the original.
+    /// A random id that the archive's first migration draws. A copy has the id of the original.
     pub id: Arc<str>,
-    /// For people, without passwords.
+    /// The archive's address for people, without passwords.
     pub location: Arc<str>,
-    /// The moment of a recent event. It grows with what is appended, at most [`MARK_EVERY`] late, and never falls: an
-    /// archive whose position is behind one that was seen before was restored to an earlier time.
+    /// The time of a recent event. It advances as events are appended, at most [`MARK_EVERY`] late, and never moves
+    /// back: an archive whose position is behind an earlier one was restored to an earlier time.
     pub position: Timestamp,
 }
 
-/// How often an archive that is appended to writes down its position at most. A position for every commit would cost
-/// each of them a row.
+/// The shortest time between two writes of an archive's position. Writing it at every commit would cost each commit a
+/// row.
 pub const MARK_EVERY: Duration = Duration::from_millis(100);

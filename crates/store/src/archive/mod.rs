@@ -1,4 +1,4 @@
-//! History for good, by capability: a trait and its records in a file each.
+//! The archive: permanent history. Each capability is a trait with its records, in a file of its own.
 
 mod access;
 mod approvals;

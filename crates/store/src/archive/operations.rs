@@ -13,50 +13,50 @@ use crate::{
     ApiKeyRecord, BulkJob, DeleteRequest, Deletion, Purge, ScheduleRecord, StoreError, WorkflowRecord,
 };
 
-/// Makes changes that belong to no run, each once for its operation id.
+/// Executes changes that belong to no run, each once for its operation id.
 #[async_trait]
 pub trait Operations: Send + Sync + 'static {
-    /// Makes a change. Given an operation, its id and its answer are kept in the same transaction for
-    /// [`OPERATIONS_KEPT`]: the same operation again changes nothing and answers the same, and another request under
-    /// its id is refused as [`Refusal::OperationReused`].
+    /// Executes a change. With an operation, its id and answer are stored in the same transaction for
+    /// [`OPERATIONS_KEPT`]: repeating the operation changes nothing and returns the same answer; another request
+    /// under its id is refused as [`Refusal::OperationReused`].
     async fn mutate(
         &self,
         mutation: Mutation,
         operation: Option<&OperationRequest>,
     ) -> Result<MutationOutcome, StoreError>;
 
-    /// What an operation came to, as long as it is kept.
+    /// The record of an operation, as long as it is kept.
     async fn operation(&self, id: &OperationId) -> Result<Option<OperationRecord>, StoreError>;
 
-    /// One pass of the duty that lets operations go: removes at most `limit` from before this moment. How many.
+    /// One pass of the duty that removes old operations: at most `limit` from before this moment. Returns how many.
     async fn forget_operations(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }
 
-/// How long an operation is remembered at least.
+/// How long an archive keeps an operation at least.
 pub const OPERATIONS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// A change to workflows, schedules, API keys, dead letters, bulk jobs, or the deletion of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mutation {
-    /// Gives a definition a name; a new version unless the newest one is the same definition already.
+    /// Gives a definition a name. Creates a new version unless the newest version has the same definition already.
     RegisterWorkflow {
         name: String,
         definition: Hash,
         at: Timestamp,
     },
-    /// Keeps a schedule under its name, instead of the one that had it.
+    /// Stores a schedule under its name, replacing the schedule that had the name.
     PutSchedule(Box<ScheduleRecord>),
     RemoveSchedule {
         name: String,
     },
-    /// Keeps a key. One that has this id already stays as it is.
+    /// Stores an API key. An existing key with the same id is not changed.
     PutApiKey(Box<ApiKeyRecord>),
     RevokeApiKey {
         id: String,
         at: Timestamp,
     },
     PurgeDeadLetters(Purge),
-    /// Deletes a run that has ended and the runs that it started, all of it or nothing, and leaves a tombstone.
+    /// Deletes an ended run and its descendants atomically, and leaves a tombstone.
     DeleteRun(Box<DeleteRequest>),
     /// Adds a bulk job.
     StartBulk(Box<BulkJob>),
@@ -65,11 +65,11 @@ pub enum Mutation {
         id: String,
         at: Timestamp,
     },
-    /// Changes nothing, and keeps a note on an operation that is carried out elsewhere.
+    /// Changes nothing, and stores a note about an operation that is executed elsewhere.
     Note(Value),
 }
 
-/// What a mutation came to.
+/// The result of a mutation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MutationOutcome {
@@ -77,7 +77,7 @@ pub enum MutationOutcome {
     Schedule(Box<ScheduleRecord>),
     /// The id of the key.
     ApiKey(String),
-    /// Whether there was anything to change.
+    /// Whether the mutation changed anything.
     Changed(bool),
     /// How many were removed.
     Removed(usize),
@@ -148,19 +148,19 @@ impl MutationOutcome {
     }
 }
 
-/// A mutation as its caller names it.
+/// The operation id and fingerprint that a caller gives a mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationRequest {
     pub id: OperationId,
-    /// What is asked for, such as `put_schedule`.
+    /// The name of the request, such as `put_schedule`.
     pub kind: Arc<str>,
-    /// Hash of everything that is asked for, to tell a repetition from another request with the same id.
+    /// Hash of the whole request, to distinguish a repetition from another request with the same id.
     pub fingerprint: Hash,
     pub at: Timestamp,
 }
 
 impl OperationRequest {
-    /// `request` is everything that the caller chose; what follows from the state at the time is not part of it.
+    /// `request` contains everything that the caller chose, and nothing that was derived from the state at the time.
     pub fn new(
         id: OperationId,
         kind: &str,
@@ -172,7 +172,7 @@ impl OperationRequest {
     }
 }
 
-/// The same for the same request, in any order of the fields of its objects.
+/// The hash of a request. The order of the fields in its objects does not matter.
 fn fingerprint(kind: &str, request: Value) -> Hash {
     Hash::of(format!("{kind}\n{}", in_order(request)).as_bytes())
 }
@@ -191,7 +191,7 @@ fn in_order(value: Value) -> Value {
     }
 }
 
-/// An operation that was carried out, and what it came to.
+/// An executed operation and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationRecord {
     pub request: OperationRequest,
@@ -199,7 +199,7 @@ pub struct OperationRecord {
 }
 
 impl OperationRecord {
-    /// What a repetition is answered. Another request under the same id is refused.
+    /// The answer to a repetition. Another request under the same id is refused.
     pub fn answer(self, to: &OperationRequest) -> Result<MutationOutcome, Refusal> {
         if (&self.request.kind, self.request.fingerprint) == (&to.kind, to.fingerprint) {
             return Ok(self.outcome);
@@ -227,7 +227,8 @@ mod tests {
         assert_ne!(of("put", &one), of("put", &json!({"a": {"x": 1, "y": [3, 2]}, "b": null})));
     }
 
-    /// It is stored: the hash of `put_schedule`, a line break, and `{"a":{"x":1,"y":[2,3]},"b":null}`.
+    /// Archives store this hash, so its input must not change: `put_schedule`, a line break, and
+    /// `{"a":{"x":1,"y":[2,3]},"b":null}`.
     #[test]
     fn a_fingerprint_stays_as_it_is() {
         let request = json!({"b": null, "a": {"y": [2, 3], "x": 1}});

@@ -1,4 +1,4 @@
-//! What holds on to payloads of the CAS.
+//! References from the archive to payloads of the CAS.
 
 use std::collections::HashSet;
 
@@ -10,6 +10,6 @@ use crate::StoreError;
 /// Knows which runs, schedules and remembered results mention a payload of the CAS.
 #[async_trait]
 pub trait PayloadHolders: Send + Sync + 'static {
-    /// Which of these payloads something here mentions, or mentioned after `since`.
+    /// The payloads, of these, that a record of this archive mentions or mentioned after `since`.
     async fn held_payloads(&self, of: &[Hash], since: Timestamp) -> Result<HashSet<Hash>, StoreError>;
 }

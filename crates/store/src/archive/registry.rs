@@ -21,7 +21,7 @@ pub trait Registry: Operations {
             .workflow()
     }
 
-    /// A version of a workflow, or the newest.
+    /// A version of a workflow, or the newest version if `None`.
     async fn workflow(&self, name: &str, version: Option<u32>) -> Result<Option<WorkflowRecord>, StoreError>;
 
     /// The newest version of every workflow, by name.

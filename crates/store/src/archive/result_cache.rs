@@ -1,4 +1,4 @@
-//! Remembered results of nodes.
+//! Cached results of nodes.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use switchyard_core::{Payload, Timestamp};
 
 use crate::StoreError;
 
-/// Results that a node with the same input takes instead of being executed.
+/// Cached results, which a node with the same input uses instead of executing.
 #[async_trait]
 pub trait ResultCache: Send + Sync + 'static {
-    /// A remembered result that has not expired at `now`.
+    /// A cached result that has not expired at `now`.
     async fn cached(&self, scope: &str, key: &str, now: Timestamp) -> Result<Option<Payload>, StoreError>;
 
-    /// Remembers a result. Not awaited by the run that made it: a cache may forget.
+    /// Caches a result. The run that produced it does not await this call, so a cached result may be lost.
     async fn cache(
         &self,
         scope: &str,

@@ -10,10 +10,10 @@ use crate::StoreError;
 /// Removes runs that ended long ago.
 #[async_trait]
 pub trait Retention: Send + Sync + 'static {
-    /// One pass of the retention duty: removes ended runs that `policy` no longer keeps, the earliest ends first, at
-    /// most `limit` of them, each with its events, its approvals and the runs that it started, all of it or nothing.
-    /// A run of which anything is still under way is kept. How many were removed, without those they had started;
-    /// fewer than `limit` means that there are no more.
+    /// One pass of the retention duty: removes at most `limit` ended runs that `policy` no longer keeps, the earliest
+    /// ends first. Each is removed atomically with its events, its approvals and its descendants. A run with a
+    /// descendant that has not ended is kept. Returns how many were removed, not counting descendants; fewer than
+    /// `limit` means that there are no more.
     async fn retain(
         &self,
         policy: &RetentionPolicy,
@@ -22,16 +22,17 @@ pub trait Retention: Send + Sync + 'static {
     ) -> Result<usize, StoreError>;
 }
 
-/// What is kept of runs that have ended. Nothing is removed by an empty policy.
+/// Which ended runs are kept. An empty policy removes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    /// How long after their end.
+    /// How long a run is kept after its end.
     pub keep_for: Option<Duration>,
-    /// How many, the latest ends first. Runs that another run started are not counted: they go with it.
+    /// How many runs are kept, the latest ends first. Runs that another run started are not counted: they are removed
+    /// with it.
     pub keep_runs: Option<u64>,
-    /// How long a payload stays in the CAS after it was put and after nothing mentions it any more. What is being
-    /// submitted, forked or taken from the cache is not mentioned yet, nor are events that are still on their way
-    /// here: this must be longer than any of that takes.
+    /// How long a payload stays in the CAS after it was put and after its last mention. Payloads that are being
+    /// submitted, forked or read from the cache, and those of events not archived yet, are not mentioned yet: this
+    /// must be longer than any of these takes.
     pub payload_grace: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Runs as their events leave them, found without their events.
+//! The index of runs: their current rows, found without reading events.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::{RunCount, RunFilter, StoreError};
 pub trait RunIndex: Send + Sync + 'static {
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// In the order that the filter asks for.
+    /// The runs that match a filter, in the filter's order.
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRecord>, StoreError>;
 
-    /// How many runs the filter finds. Counting stops behind `max`.
+    /// The number of runs that match a filter. Counting stops behind `max`.
     async fn count_runs(&self, filter: &RunFilter, max: Option<u64>) -> Result<RunCount, StoreError>;
 
     /// Every run that has not ended, oldest first.
@@ -38,7 +38,7 @@ pub trait RunIndex: Send + Sync + 'static {
     ) -> Result<Option<AppliedOperation>, StoreError>;
 }
 
-/// A run as a list shows it.
+/// A row of the run index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     pub run_id: RunId,
@@ -51,39 +51,39 @@ pub struct RunRecord {
     #[serde(with = "time::rfc3339::option")]
     pub ended_at: Option<Timestamp>,
     pub parent: Option<RunId>,
-    /// The node of its parent that started it.
+    /// The node of the parent run that started this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_node: Option<Arc<str>>,
-    /// The schedule that started it.
+    /// The schedule that started this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     pub error: Option<RunError>,
-    /// The seq of its newest event here.
+    /// The seq of the run's newest event in this archive.
     pub last_seq: u64,
 }
 
-/// A run that has not ended, and how much of its history is here.
+/// A run that has not ended, and the length of its history in this archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfinished {
     pub run: RunId,
-    /// The seq of its newest event.
+    /// The seq of the run's newest event in this archive.
     pub last_seq: u64,
 }
 
 #[derive(Clone, Debug)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Hand it back as `cursor` for the next page.
+    /// The `cursor` for the next page.
     pub next: Option<RunId>,
 }
 
 /// A command that took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppliedOperation {
-    /// Of the event that it began with.
+    /// The seq of the command's first event.
     pub seq: u64,
-    /// The hash of what was asked for.
+    /// The hash of the command.
     pub command: Hash,
 }

@@ -9,7 +9,7 @@ use switchyard_core::{RunId, Timestamp, time};
 
 use crate::{Mutation, Operations, StoreError};
 
-/// Workflows that start by themselves.
+/// Stores schedules and the outcomes of their ticks.
 #[async_trait]
 pub trait Schedules: Operations {
     /// [`Mutation::PutSchedule`] without an operation.
@@ -17,13 +17,13 @@ pub trait Schedules: Operations {
         self.mutate(Mutation::PutSchedule(Box::new(record)), None).await.map(drop)
     }
 
-    /// [`Mutation::RemoveSchedule`] without an operation. Whether there was one.
+    /// [`Mutation::RemoveSchedule`] without an operation. Returns whether the schedule existed.
     async fn remove_schedule(&self, name: &str) -> Result<bool, StoreError> {
         self.mutate(Mutation::RemoveSchedule { name: name.to_owned() }, None).await?.changed()
     }
 
-    /// Moves a schedule on to its next tick, if it still stands at the one that was seen. Whether it did: of
-    /// several servers, one.
+    /// Advances a schedule to its next tick, if it is still at the tick that the caller saw. Returns whether it did:
+    /// of several servers, one succeeds.
     async fn advance_schedule(
         &self,
         name: &str,
@@ -34,56 +34,56 @@ pub trait Schedules: Operations {
 
     async fn schedule(&self, name: &str) -> Result<Option<ScheduleRecord>, StoreError>;
 
-    /// By name.
+    /// Every schedule, ordered by name.
     async fn schedules(&self) -> Result<Vec<ScheduleRecord>, StoreError>;
 
-    /// Notes what became of a tick; the newest [`STARTS_KEPT`] of a schedule stay. A tick that was noted before is
-    /// tried once more ([`ScheduleStart::tries`] counts), unless it is noted as started already.
+    /// Records the outcome of a tick; the newest [`STARTS_KEPT`] of a schedule are kept. Recording a tick again
+    /// replaces its outcome and increments [`ScheduleStart::tries`], unless the tick is recorded as started already.
     async fn note_start(&self, schedule: &str, start: ScheduleStart) -> Result<(), StoreError>;
 
-    /// What became of the ticks of a schedule, newest first.
+    /// The outcomes of a schedule's ticks, newest first.
     async fn schedule_starts(&self, schedule: &str, limit: usize) -> Result<Vec<ScheduleStart>, StoreError>;
 }
 
-/// Ticks of a schedule whose outcome is kept.
+/// How many outcomes of ticks are kept for each schedule.
 pub const STARTS_KEPT: usize = 100;
 
-/// A schedule and where it stands.
+/// A schedule, its next tick and its newest run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleRecord {
     pub schedule: Schedule,
-    /// The next tick; none if it never comes again.
+    /// The next tick; `None` if there is none.
     #[serde(with = "time::rfc3339::option")]
     pub next_at: Option<Timestamp>,
-    /// Of its newest start.
+    /// The run of the schedule's newest start.
     pub last_run: Option<RunId>,
 }
 
-/// What became of a tick.
+/// The outcome of a tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleStart {
     pub tick: Timestamp,
-    /// Of the newest try.
+    /// The time of the newest try.
     pub at: Timestamp,
-    /// How often it was tried.
+    /// How often the tick was tried.
     pub tries: u32,
-    /// The caller that started it, if the schedule did not.
+    /// The caller that started the tick, if the schedule did not.
     pub by: Option<Arc<str>>,
     pub outcome: StartOutcome,
 }
 
-/// What starting a tick came to.
+/// The outcome of starting a tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartOutcome {
     Started(RunId),
-    /// The run of an earlier tick was still under way.
+    /// The run of an earlier tick had not ended.
     Skipped,
-    /// No run was started, and why. The schedule tries again.
+    /// Why no run was started. The schedule tries again.
     Failed(Arc<str>),
 }
 
 impl StartOutcome {
-    /// As archives store it.
+    /// The name of the outcome as archives store it.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Started(_) => "started",
@@ -92,7 +92,7 @@ impl StartOutcome {
         }
     }
 
-    /// From what an archive has stored: the name, the run and the error. `None` if they do not fit.
+    /// Builds an outcome from the stored name, run and error. `None` if they do not fit together.
     pub fn from_stored(name: &str, run: Option<RunId>, error: Option<&str>) -> Option<Self> {
         match (name, run, error) {
             ("started", Some(run), _) => Some(Self::Started(run)),

@@ -8,10 +8,10 @@ use switchyard_core::{ApprovalId, Hash, Timestamp};
 
 use crate::{ApprovalStatus, DeadLetter};
 
-/// A change to a row, or to a few. It concerns the run of the event that it follows from.
+/// A change to one or more rows of the archive. It concerns the run of the event that caused it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowChange<'e> {
-    /// The run has a row from now on.
+    /// Adds the row of the run.
     RunAccepted {
         accepted: &'e Accepted,
         at: Timestamp,
@@ -21,20 +21,21 @@ pub enum RowChange<'e> {
         status: RunStatus,
         queued: bool,
     },
-    /// It is not queued any more, either.
+    /// Also clears the run's queued mark.
     RunEnded {
         status: RunStatus,
         at: Timestamp,
         error: Option<&'e RunError>,
     },
-    /// A run that had ended is running again: it has neither an end nor an error.
+    /// An ended run runs again: clears its end and its error.
     RunReopened,
-    /// A command took effect. If its id took effect on this run before, the first counts.
+    /// A command took effect. If its id took effect on this run before, the first record is kept.
     OperationApplied {
         seq: u64,
         operation: &'e Operation,
     },
-    /// A pending approval. An id that comes again is the same question asked again: the newest stands.
+    /// A pending approval. An id that occurs again is the same question asked again: the newest request replaces the
+    /// earlier one.
     ApprovalRequested {
         node: &'e str,
         request: &'e ApprovalRequest,
@@ -47,13 +48,13 @@ pub enum RowChange<'e> {
         by: &'e str,
         comment: Option<&'e str>,
     },
-    /// The approvals of a node, or of every node of the run, as far as they are pending.
+    /// Closes the pending approvals of a node, or of every node of the run.
     ApprovalsClosed {
         node: Option<&'e str>,
         status: ApprovalStatus,
     },
     DeadLetterBuried(DeadLetter),
-    /// Nodes that start over have no dead letters.
+    /// Removes the dead letters of nodes that start over.
     DeadLettersRevived {
         nodes: &'e [Arc<str>],
     },

@@ -1,4 +1,4 @@
-//! What events do to the rows of an archive. Pure: a backend keeps the rows and executes the changes as SQL.
+//! Projects events onto the rows of an archive. Pure: a backend keeps the rows and executes the changes as SQL.
 //!
 //! - [`place`]: whether an event is the next of its run
 //! - [`project`]: the changes that follow from the next event of a run
@@ -19,15 +19,15 @@ pub use place::{Place, place};
 /// The part of a run's row that its next event is checked against and projected onto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunRow {
-    /// Of its newest event.
+    /// The seq of the run's newest event.
     pub last_seq: u64,
     pub status: RunStatus,
-    /// It waits for its start or its concurrency key, also while it is paused.
+    /// Whether the run waits for its start or its concurrency key, also while it is paused.
     pub queued: bool,
 }
 
 impl RunRow {
-    /// Of a run that has no event yet. Its acceptance says its status.
+    /// The row of a run without events. The acceptance sets the status.
     pub const NEW: Self = Self { last_seq: 0, status: RunStatus::Running, queued: false };
 
     fn accept(&mut self, queued: bool) -> RunStatus {
@@ -42,8 +42,8 @@ impl RunRow {
     }
 }
 
-/// Moves `row` on over the next event of its run, and answers what else that changes. The acceptance of a run comes
-/// first among its changes. Most events of nodes change nothing but `last_seq`.
+/// Applies the next event of a run to `row`, and returns the other changes that it causes. The acceptance of a run is
+/// the first of its changes. Most node events change nothing but `last_seq`.
 pub fn project<'e>(row: &mut RunRow, event: &'e Event) -> Vec<RowChange<'e>> {
     let mut changes = Vec::new();
     row.last_seq = event.seq;
@@ -59,7 +59,7 @@ pub fn project<'e>(row: &mut RunRow, event: &'e Event) -> Vec<RowChange<'e>> {
     changes
 }
 
-/// The table of what follows from which kind of event.
+/// The changes that each kind of event causes.
 fn project_kind<'e>(row: &mut RunRow, event: &'e Event, changes: &mut Vec<RowChange<'e>>) {
     use EventKind as E;
     let at = event.at;
@@ -69,13 +69,13 @@ fn project_kind<'e>(row: &mut RunRow, event: &'e Event, changes: &mut Vec<RowCha
             changes.push(RowChange::RunAccepted { accepted, at, status });
         }
         E::RunStarted {} => {
-            // A paused run that is let in stays paused.
+            // A paused run that starts stays paused.
             let status = if row.status == RunStatus::Queued { RunStatus::Running } else { row.status };
             changes.push(row.turn(status, false));
         }
         E::RunPaused { .. } => changes.push(row.turn(RunStatus::Paused, row.queued)),
         E::RunResumed { .. } if row.status == RunStatus::Paused => {
-            // It goes back to the line if it has not been let in.
+            // The run is queued again if it has not started.
             let status = if row.queued { RunStatus::Queued } else { RunStatus::Running };
             changes.push(row.turn(status, row.queued));
         }

@@ -4,16 +4,16 @@ use switchyard_core::run::{Event, EventKind};
 
 use crate::StoreError;
 
-/// Where an event belongs.
+/// The position of an event relative to the stored history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Behind the newest event of its run.
     Next,
-    /// An event with its seq is there already. It says the same, or the two histories diverge.
+    /// An event with this seq is stored already. Its content is the same, or the two histories diverge.
     Taken,
 }
 
-/// Where an event of a run belongs whose newest event is `last_seq`, 0 if there is none. Refuses a gap, and a history
+/// Places an event of a run whose newest stored event is `last_seq` (0 if none). Refuses a gap, and a history
 /// that begins with anything but an acceptance.
 pub fn place(last_seq: u64, event: &Event) -> Result<Place, StoreError> {
     let Event { run, seq, .. } = event;

@@ -104,7 +104,7 @@ fn the_status_follows_the_events() {
     let histories = [
         vec![(accepted(false), Running, false), (resumed(), Running, false), (paused(), Paused, false)],
         vec![(accepted(true), Queued, true), (start(), Running, false), (paused(), Paused, false)],
-        // Pausing does not take a run out of its line, and being let in does not end the pause.
+        // A paused run keeps its place in the queue, and starting does not end the pause.
         vec![(accepted(true), Queued, true), (paused(), Paused, true), (resumed(), Queued, true)],
         vec![
             (accepted(true), Queued, true),

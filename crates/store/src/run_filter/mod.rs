@@ -1,4 +1,4 @@
-//! Which runs to list: one filter for the API, the CLI and bulk jobs, and its text form.
+//! The run filter, with its text form: one filter for the API, the CLI and bulk jobs.
 
 mod text;
 
@@ -9,18 +9,19 @@ use switchyard_core::{Labels, RunId, Timestamp};
 
 pub use text::{BadFilter, FIELDS};
 
-/// How far the clocks of two processes may be apart: a run may have ended before its id says that it was created.
+/// The largest assumed difference between the clocks of two processes: a run may have ended before the creation time
+/// in its id.
 const SKEW_MAX: Duration = Duration::from_secs(3600);
 
-/// Which runs to list. Every condition that is given must hold.
+/// A filter for runs. Every given condition must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Any of these; every status if there are none.
+    /// The run has one of these statuses; any status if empty.
     pub statuses: Vec<RunStatus>,
     pub workflow: Option<String>,
-    /// All of these.
+    /// The run has all of these labels.
     pub labels: Labels,
-    /// When it was created: the time in its id.
+    /// The creation time, taken from the run's id.
     pub created: TimeRange,
     pub ended: TimeRange,
     /// Runs that a node of this run started.
@@ -28,19 +29,19 @@ pub struct RunFilter {
     pub schedule: Option<String>,
     /// The node that the run failed at.
     pub node: Option<String>,
-    /// The code of its error.
+    /// The code of the run's error.
     pub code: Option<String>,
-    /// Text in its error, in any case. Only together with a time range.
+    /// Text that the run's error contains, ignoring case. Requires a time range.
     pub error: Option<String>,
-    /// Runs that another run started are left out unless asked for, or unless `parent` is given.
+    /// Also lists runs that another run started. Implied by `parent`.
     pub include_children: bool,
     pub order: RunOrder,
-    /// Only runs behind this one, in the order: `next` of the page before.
+    /// Lists only runs behind this one in the order: `next` of the previous page.
     pub cursor: Option<RunId>,
     pub limit: usize,
 }
 
-/// A span of time: its beginning is in it, its end is not.
+/// A span of time, including its beginning and excluding its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
     pub from: Option<Timestamp>,
@@ -53,7 +54,7 @@ impl TimeRange {
     }
 }
 
-/// By creation.
+/// The order of runs by creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunOrder {
     #[default]
@@ -61,18 +62,19 @@ pub enum RunOrder {
     Oldest,
 }
 
-/// How many runs a filter finds.
+/// The number of runs that match a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunCount {
     pub runs: u64,
-    /// There are more than that: counting stopped.
+    /// There are more than `runs`, because counting stopped.
     pub more: bool,
 }
 
-/// Where counting stops, unless an exact count is asked for.
+/// Where counting stops, unless the caller asks for an exact count.
 pub const COUNTED_MAX: u64 = 1_000;
 
-/// The index that finds the runs of a filter in order. The other conditions are checked on what it finds.
+/// The index that finds the runs of a filter in order. The other conditions are checked on each run that the index
+/// finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunPath<'f> {
     Label {
@@ -86,18 +88,18 @@ pub enum RunPath<'f> {
     /// Runs that have an error.
     Failed,
     Workflow(&'f str),
-    /// One search for each, merged.
+    /// One search for each status; the results are merged.
     Statuses(&'f [RunStatus]),
     All,
 }
 
 impl RunFilter {
-    /// Children are among the runs that it finds.
+    /// Whether the filter includes runs that another run started.
     pub fn has_children(&self) -> bool {
         self.include_children || self.parent.is_some()
     }
 
-    /// The most selective first.
+    /// Chooses the most selective index for this filter.
     pub fn path(&self) -> RunPath<'_> {
         if let Some(parent) = self.parent {
             return RunPath::Parent(parent);
@@ -118,19 +120,19 @@ impl RunFilter {
         }
     }
 
-    /// The labels that [`RunFilter::path`] leaves to be checked.
+    /// The labels that the index of [`RunFilter::path`] does not check.
     pub fn labels_to_check(&self) -> impl Iterator<Item = (&str, &str)> {
         let found = usize::from(matches!(self.path(), RunPath::Label { .. }));
         self.labels.iter().skip(found).map(|(key, value)| (&**key, &**value))
     }
 
-    /// The text to search errors for, as it stands in the JSON that archives keep of an error.
+    /// The text to search for, escaped as in the JSON of a stored error.
     pub fn error_in_json(&self) -> Option<String> {
         let quoted = serde_json::Value::from(self.error.as_deref()?).to_string();
         quoted.get(1..quoted.len() - 1).map(ToOwned::to_owned)
     }
 
-    /// The first id that a run may have, if its time bounds it.
+    /// The first id that a matching run can have, if the filter bounds it.
     pub fn first_id(&self) -> Option<RunId> {
         let from = self.created.from.map(|at| RunId::new(at, 0, 0));
         match self.order {
@@ -139,7 +141,7 @@ impl RunFilter {
         }
     }
 
-    /// The id before which every run is that it finds.
+    /// The id that all matching runs are before, if the filter bounds it.
     pub fn end_id(&self) -> Option<RunId> {
         let created = self.created.until;
         let ended = self.ended.until.map(|at| at.plus(SKEW_MAX));

@@ -53,7 +53,7 @@ pub enum BadFilter {
 }
 
 impl RunFilter {
-    /// Reads the text form. `now` is what `24h` is counted back from.
+    /// Parses the text form. Relative times such as `24h` are counted back from `now`.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, BadFilter> {
         let mut filter = Self::default();
         filter.add(text, now)?;
@@ -105,7 +105,7 @@ impl RunFilter {
         Ok(())
     }
 
-    /// Its conditions, as [`RunFilter::set`] takes them; times are written out.
+    /// The conditions of the filter, as [`RunFilter::set`] takes them; times are absolute.
     pub fn conditions(&self) -> Vec<(&'static str, String)> {
         let mut conditions = Vec::new();
         let mut add = |field, value: Option<String>| conditions.extend(value.map(|value| (field, value)));
@@ -147,7 +147,7 @@ impl Display for RunFilter {
     }
 }
 
-/// Terms are parted by blanks. A quoted part keeps its blanks; in it, a backslash takes the next character as it is.
+/// Splits a text into terms at blanks. A quoted part keeps its blanks; in it, a backslash escapes the next character.
 fn terms(text: &str) -> Result<Vec<String>, BadFilter> {
     let (mut terms, mut term, mut quoted) = (Vec::new(), String::new(), false);
     let mut chars = text.chars();

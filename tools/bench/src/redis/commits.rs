@@ -6,7 +6,7 @@ use bytes::Bytes;
 use switchyard_archive_postgres::{PostgresCas, Target};
 use switchyard_store::Cas;
 
-/// One row is inserted and committed each time, on a connection that is kept.
+/// Measures commits of a single row on a persistent connection.
 pub(crate) struct Commits {
     table: PostgresCas,
     pub(crate) times: Vec<Duration>,
@@ -17,7 +17,7 @@ impl Commits {
         Ok(Self { table: PostgresCas::open(target.clone()).await?, times: Vec::new() })
     }
 
-    /// A payload that is there is renewed: one statement, one commit.
+    /// Makes one commit. An existing payload is renewed: one statement, one commit.
     pub(crate) async fn make_one(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
         self.table.put(Bytes::from_static(b"commit")).await?;

@@ -1,5 +1,5 @@
-//! What Redis itself allows: how often a second a script can be called that gives it the commands of a step, and does
-//! nothing else. One call a step, as many at once as there are slots, over one connection, as the store has it.
+//! The limit of Redis itself: calls per second of a script that executes the Redis commands of a step and nothing
+//! else. One call per step, as many at once as there are slots, over one connection, like the store.
 
 use std::time::Instant;
 
@@ -9,16 +9,16 @@ use redis::aio::MultiplexedConnection;
 use super::RedisPrefix;
 use crate::report::Figures;
 
-/// Calls of one measurement.
+/// Number of calls of one measurement.
 const CALLS: usize = 20_000;
-/// Runs that each slot goes through.
+/// Number of runs that each slot uses.
 const RUNS: usize = 20;
 const OUTPUT: &str = r#"{"json":null}"#;
 const EVENT: &str = r#"{"node_started":{"node":"n0","attempt":1,"claim":1,"worker":"bench"}}"#;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// A step that releases the next one of its run, and claims it.
+    /// A step that releases the next step of its run, and claims it.
     Chain,
     /// A step that ends its run, and claims another.
     Queue,
@@ -33,7 +33,7 @@ impl Limit {
     }
 }
 
-/// Adds the limit, and how much of it was reached.
+/// Adds the limit, and the ratio that was reached.
 pub(crate) async fn with_limit(
     figures: Figures,
     of: &str,
@@ -85,12 +85,12 @@ impl Caller<'_> {
     }
 }
 
-/// As long as a run's name is.
+/// A name as long as a run id.
 fn run(slot: usize, i: usize) -> String {
     format!("run_{:026}", slot * RUNS + i % RUNS)
 }
 
-/// A stream with tasks in it, and a queue that is not empty.
+/// Prepares a stream with tasks in it, and a queue that is not empty.
 async fn prepare(connection: &mut MultiplexedConnection, begin: &str, tasks: usize) -> anyhow::Result<()> {
     let stream = format!("{begin}tasks");
     let group =
@@ -133,7 +133,7 @@ mod tests {
 
     type Counts = BTreeMap<String, i64>;
 
-    /// How often each command was given, by whomever.
+    /// Number of calls of each command, by any client.
     async fn counts(connection: &mut MultiplexedConnection) -> Counts {
         let info: String =
             redis::cmd("INFO").arg("commandstats").query_async(connection).await.expect("answered");
@@ -144,7 +144,7 @@ mod tests {
         info.lines().filter_map(count).collect()
     }
 
-    /// What was given between two looks, without the looks themselves.
+    /// The commands between two counts, without INFO itself.
     fn between(before: &Counts, after: &Counts) -> Counts {
         let since =
             |(name, count): (&String, &i64)| (name.clone(), count - before.get(name).copied().unwrap_or(0));
@@ -156,7 +156,7 @@ mod tests {
         Settlement { claim, outcome: TaskOutcome::Succeeded(switchyard_core::Payload::null()) }
     }
 
-    /// The commands of a real step of a chain of so many, while others are under way.
+    /// The commands of a real step in a chain of `steps` steps, while other runs are in progress.
     async fn step(in_redis: &RedisPrefix, steps: usize) -> Counts {
         let mut connection = in_redis.connect().await.expect("Redis answers");
         let store = in_redis.open(None, Handlers::with_builtins()).await.expect("it opens");
@@ -171,7 +171,7 @@ mod tests {
         let engine = store.engine();
         let mut held = engine.step(Vec::new(), &want).await.expect("claimed").1;
         if steps > 1 {
-            // Nothing else is queued: what it claims next is what it releases.
+            // This claim empties the queue, so that the step below claims the task that it releases.
             engine.step(Vec::new(), &want).await.expect("claimed");
         }
         let before = counts(&mut connection).await;

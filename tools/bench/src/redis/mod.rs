@@ -1,4 +1,4 @@
-//! A Redis to measure on: names of its own, which are removed afterwards, and what the server says about itself.
+//! A Redis to measure on: keys under a prefix of their own, removed afterwards, and statistics of the server.
 
 mod commits;
 mod limit;

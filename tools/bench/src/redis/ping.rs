@@ -7,7 +7,7 @@ use redis::aio::MultiplexedConnection;
 use super::RedisPrefix;
 use crate::report::Figures;
 
-/// Made after each run.
+/// Number of PINGs after each run.
 const AT_ONCE: usize = 20;
 
 pub(crate) struct Pings {
@@ -20,7 +20,8 @@ impl Pings {
         Ok(Self { connection: in_redis.connect().await?, times: Vec::new() })
     }
 
-    /// By a task of the runtime, as the slots of a worker are: a caller outside it waits for a thread as well.
+    /// Sends PINGs from a task of the runtime, like the slots of a worker: a caller outside it also waits for a
+    /// thread.
     pub(crate) async fn some_more(mut self) -> anyhow::Result<Self> {
         let pinging = async move {
             for _ in 0..AT_ONCE {
@@ -33,7 +34,7 @@ impl Pings {
         tokio::spawn(pinging).await?
     }
 
-    /// Adds the median of a PING, and how many of them a step takes.
+    /// Adds the median of a PING, and the ratio of a step to it.
     pub(crate) fn beside(self, figures: Figures) -> Figures {
         let figures = figures.with_times("ping", &self.times);
         let (step, ping) = (figures.0["step_p50_ms"], figures.0["ping_p50_ms"]);

@@ -1,4 +1,4 @@
-//! Where a round is measured: a prefix in Redis, and an archive beside it.
+//! The stores of one round: a prefix in Redis, and an archive.
 
 use std::time::Duration;
 
@@ -19,15 +19,15 @@ use super::Commits;
 use crate::Args;
 use crate::store::folder;
 
-/// As the worker of `switchyard worker` is set by default.
+/// The default of `switchyard worker`.
 const LEASE: Duration = Duration::from_secs(30);
 /// Keys removed with one command.
 const REMOVED_AT_ONCE: usize = 500;
 
-/// How often it is looked whether anything still moves.
+/// Polling interval of `until_calm`.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A Redis, by its URL. Not shown with its password.
+/// The URL of a Redis. Its debug output hides the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisAt(pub(crate) String);
 
@@ -46,14 +46,14 @@ impl std::fmt::Display for RedisAt {
     }
 }
 
-/// No consumer disappears during a measurement: the group is checked once.
+/// No consumer disappears during a measurement, so the group is checked only once.
 fn monitor_settings() -> MonitorSettings {
     let long = Duration::from_secs(3_600);
     let cleanup = CleanupPolicy { idle_min: long, dry_run: false, lock: LEASE, every: long };
     MonitorSettings { cleanup, long, watch_every: None }
 }
 
-/// A prefix and an archive of one round.
+/// The prefix and the archive of one round.
 pub(crate) struct RedisPrefix {
     redis: RedisAt,
     pub(crate) prefix: String,
@@ -66,7 +66,7 @@ enum Kept {
 }
 
 impl RedisPrefix {
-    /// With SQLite in a new folder below this one.
+    /// Creates a prefix with SQLite in a new folder below `under`.
     #[cfg(test)]
     pub(crate) fn at(redis: &RedisAt, under: &std::path::Path) -> anyhow::Result<Self> {
         let archive = Kept::Folder(tempfile::tempdir_in(under)?);
@@ -86,7 +86,7 @@ impl RedisPrefix {
         Ok(Self { redis: redis.clone(), prefix: format!("{name}:"), archive })
     }
 
-    /// One process's hold on it; with slots, it works.
+    /// Opens the stores as one process does; with slots, it also works.
     pub(crate) async fn open(&self, slots: Option<usize>, handlers: Handlers) -> anyhow::Result<Distributed> {
         let archive = match &self.archive {
             Kept::Folder(folder) => ArchiveAt::Folder(folder.path().to_owned()),
@@ -109,12 +109,12 @@ impl RedisPrefix {
         Distributed::open(options).await.context("the store could not be opened")
     }
 
-    /// Plain commits beside the archive, if that is a Postgres.
+    /// Plain commits in the archive's Postgres, if it has one.
     pub(crate) async fn commits(&self) -> anyhow::Result<Option<Commits>> {
         match &self.archive {
             Kept::Schema(target) => {
                 let mut commits = Commits::at(target).await?;
-                // The first one connects, prepares, and inserts what the others renew.
+                // The first commit connects, prepares, and inserts the row that the others renew.
                 commits.make_one().await?;
                 commits.times.clear();
                 Ok(Some(commits))
@@ -123,7 +123,7 @@ impl RedisPrefix {
         }
     }
 
-    /// Where `switchyard worker` finds it, if processes can share it.
+    /// The environment for `switchyard worker`, if processes can share the archive.
     pub(crate) fn for_workers(&self, args: &Args) -> Option<Vec<(&'static str, String)>> {
         let Kept::Schema(target) = &self.archive else { return None };
         let url = args.archive.as_ref()?;
@@ -136,7 +136,7 @@ impl RedisPrefix {
     }
 
     pub(crate) async fn connect(&self) -> anyhow::Result<MultiplexedConnection> {
-        // As the store connects.
+        // The same settings as the store's connection.
         let settings = TcpSettings::default().set_nodelay(true);
         let client =
             redis::Client::open(self.redis.0.as_str().into_connection_info()?.set_tcp_settings(settings))?;
@@ -144,7 +144,7 @@ impl RedisPrefix {
         connected.with_context(|| format!("Redis at {} does not answer", self.redis))
     }
 
-    /// Bytes that Redis has in use, all prefixes together.
+    /// The used memory of Redis, all prefixes together.
     pub(crate) async fn used_bytes(&self) -> anyhow::Result<f64> {
         let mut connection = self.connect().await?;
         let info: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await?;
@@ -152,7 +152,7 @@ impl RedisPrefix {
         line.and_then(|bytes| bytes.trim().parse().ok()).context("INFO has no used_memory")
     }
 
-    /// Returns when every run waits for something outside, and all that has happened is archived.
+    /// Returns when every run waits for an external event, and all events are archived.
     pub(crate) async fn until_calm(&self) -> anyhow::Result<()> {
         let mut connection = self.connect().await?;
         let mut look = tokio::time::interval(LOOK_EVERY);
@@ -166,7 +166,7 @@ impl RedisPrefix {
         Ok(())
     }
 
-    /// Removes what was made here, and nothing else.
+    /// Removes the keys and the archive of this round, and nothing else.
     pub(crate) async fn clear(self) -> anyhow::Result<()> {
         let mut connection = self.connect().await?;
         let mut cursor = 0_u64;

@@ -1,4 +1,5 @@
-//! Links of Markdown files: targets and anchors exist, and every page of the book is in its table of contents.
+//! Checks the links of Markdown files: targets and anchors exist, and every page of the book is in its table of
+//! contents.
 
 use std::collections::HashMap;
 
@@ -54,12 +55,12 @@ fn missing_from_summary(repository: &Repository) -> anyhow::Result<Vec<Finding>>
         .collect())
 }
 
-/// Targets of the links in a text.
+/// The targets of the links in a text.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target.trim())
 }
 
-/// A path relative to a page, from the root of the repository.
+/// Resolves a path relative to a page, from the root of the repository.
 fn resolve(page: &str, path: &str) -> String {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
@@ -75,7 +76,7 @@ fn resolve(page: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// The anchors that GitHub and mdBook make of headings.
+/// The anchors that GitHub and mdBook generate for headings.
 fn anchors_of(text: &str) -> Vec<String> {
     let headings = prose(text).filter_map(|(_, line)| line.strip_prefix('#'));
     headings.map(|heading| anchor(heading.trim_start_matches('#').trim())).collect()

@@ -66,7 +66,7 @@ impl Repository {
         Ok(Self { root, files })
     }
 
-    /// Tracked files whose names end like one of these.
+    /// Tracked files whose names end with one of these.
     fn with_suffix<'a>(&'a self, suffixes: &'a [&str]) -> impl Iterator<Item = &'a str> {
         self.files.iter().map(String::as_str).filter(|file| suffixes.iter().any(|end| file.ends_with(end)))
     }

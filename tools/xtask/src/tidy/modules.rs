@@ -1,4 +1,4 @@
-//! Source files that nothing refers to: modules without a declaration, scripts and examples without a mention.
+//! Finds source files that nothing refers to: modules without a declaration, scripts and examples without a mention.
 
 use super::{Finding, Repository};
 
@@ -24,7 +24,7 @@ pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The module that a file is, unless cargo finds it by itself.
+/// The module name of a file, unless cargo finds the file by itself.
 fn module_name(file: &str) -> Option<&str> {
     let (folder, name) = file.rsplit_once('/')?;
     let stem = name.strip_suffix(".rs")?;

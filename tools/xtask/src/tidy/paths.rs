@@ -1,13 +1,13 @@
-//! Paths and symbols that documents name in backticks exist.
+//! Checks that paths and symbols that documents name in backticks exist.
 
 use std::collections::HashSet;
 
 use super::{Finding, Repository, prose};
 
-/// Folders whose paths documents name from the root of the repository.
+/// Folders whose paths documents give from the root of the repository.
 const ROOTS: [&str; 6] = ["crates/", "docs/", "examples/", "python/", "tools/", "benches/"];
 
-/// Documents about the code, whose symbols have to be there. Others name types of other programs as well.
+/// Documents about the code, whose symbols must exist. Others also name types of other programs.
 const ABOUT_CODE: [&str; 4] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/internals/", "docs/decisions/"];
 
 pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
@@ -32,17 +32,17 @@ fn is_path(text: &str) -> bool {
     ROOTS.iter().any(|root| text.starts_with(root)) && !text.contains([' ', '*', '{', '…', '<'])
 }
 
-/// Made by a test run, or a pattern for a name.
+/// Whether a path is created by a test run, or is a pattern.
 fn is_generated(path: &str) -> bool {
     path.contains("/proptest-regressions/") || path.contains("NNNN")
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// A symbol such as `Run::apply` of which a part is in no source file.
+/// Returns a symbol such as `Run::apply` if a part of it is in no source file.
 fn unknown_symbol<'a>(quoted: &'a str, words: &HashSet<String>) -> Option<&'a str> {
     let is_symbol = quoted.contains("::") && quoted.chars().all(|c| c.is_alphanumeric() || "_:".contains(c));
     let missing = quoted.split("::").any(|part| !part.is_empty() && !words.contains(part));
@@ -57,7 +57,7 @@ fn words(repository: &Repository) -> anyhow::Result<HashSet<String>> {
         let split = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         words.extend(split.filter(|word| !word.is_empty()).map(str::to_owned));
     }
-    // Crates of the workspace by their last name, as paths name them.
+    // Names that documents use and that need not be in a source file.
     words.extend(["std", "tokio", "core"].map(str::to_owned));
     Ok(words)
 }

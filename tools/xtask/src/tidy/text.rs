@@ -1,4 +1,4 @@
-//! Line lengths, placeholders, and calls that have a replacement.
+//! Checks line lengths, placeholders, and calls that have a replacement.
 
 use super::{Finding, Repository, prose};
 
@@ -26,7 +26,7 @@ const BANNED: [(&str, &str, &str); 4] = [
     (concat!("thread::sl", "eep("), "/tests/", "wait for a signal or move the injected clock"),
 ];
 
-/// Files that make, wait for, or describe the banned thing on purpose.
+/// Folders that use or describe the banned calls on purpose.
 const EXEMPT: [&str; 3] = ["tools/chaos/", "tools/test-servers/", "tools/xtask/"];
 
 pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
@@ -50,7 +50,7 @@ pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
 
 fn findings_of(file: &str, number: usize, line: &str) -> Vec<Finding> {
     let mut found = Vec::new();
-    // A literal cannot be broken without changing it, and a transcript in a test is one.
+    // A literal cannot be broken without changing it, and transcripts in tests are literals.
     if line.chars().count() > CODE_MAX && !line.contains('"') && !file.contains("/tests/") {
         found.push(Finding::new(file, number, format!("longer than {CODE_MAX} characters")));
     }

@@ -1,14 +1,14 @@
-//! The statements of appends. Each concerns any number of rows.
+//! The statements of appends. Each handles any number of rows.
 
-/// The statements look rows up by key, a few of many. Planned while a table is small they would go through all of it,
-/// and go on like that until its statistics are renewed. No process keeps rows locked for longer than the time-outs: a
-/// process that hangs must not hold up the others.
+/// The statements look up a few rows of many by key. A plan made while a table is small would scan the whole table,
+/// and Postgres would keep that plan until the statistics are renewed. The time-outs limit how long rows stay locked:
+/// a process that hangs must not block the others.
 pub(super) const SETTINGS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
     SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s';
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
-/// Locked in the order of ids, so that two processes never wait for each other.
+/// Locks rows in the order of ids, so that two processes never deadlock.
 pub(super) const LOCK_RUNS: &str = "SELECT id, last_seq, status, queued FROM runs WHERE id = ANY($1::text[])
     ORDER BY id FOR NO KEY UPDATE";
 
@@ -81,6 +81,6 @@ pub(super) const BURY_DEAD_LETTERS: &str = "INSERT INTO dead_letters (id, kind, 
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[])
     ON CONFLICT (id) DO NOTHING";
 
-/// Skipped while another process writes it: no transaction waits for a row that every process changes.
+/// Skipped while another process has the row locked: no transaction waits for a row that every process changes.
 pub(super) const MARK: &str = "UPDATE archive SET position = greatest(position + 1, $1::bigint)
     WHERE no = (SELECT no FROM archive WHERE no = 1 FOR UPDATE SKIP LOCKED)";

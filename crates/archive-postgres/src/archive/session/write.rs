@@ -1,4 +1,4 @@
-//! What a group changes, in one statement for each table and kind of change.
+//! Writes the changes of a group, in one statement for each table and kind of change.
 
 use switchyard_store::projection::RunRow;
 use tokio_postgres::Error;
@@ -10,7 +10,7 @@ use crate::archive::rows::{millis, to_json};
 use crate::pool::Param;
 use crate::text;
 
-/// Runs that a group adds to, and what changes in their rows.
+/// A run that gets new events: its id, its row, and the changes to the row.
 type ChangedRun<'a, 'g> = (String, &'a RunRow, &'a RunChanges<'g>);
 
 fn changed<'a, 'g>(group: &'a Group<'g>) -> impl Iterator<Item = ChangedRun<'a, 'g>> {
@@ -92,7 +92,7 @@ impl Session {
         self.client.execute(&self.add_labels, &[&runs, &keys, &values]).await.map(drop)
     }
 
-    /// Runs that have new events and are otherwise as they were.
+    /// Updates runs that have new events but no other changes.
     pub(super) async fn move_runs(&self, group: &Group<'_>) -> Result<(), Error> {
         let (ids, seqs): (Vec<_>, Vec<_>) = group
             .runs
@@ -270,7 +270,7 @@ impl Session {
     }
 }
 
-/// When and why runs ended, a column each.
+/// When and why runs ended, as columns.
 #[derive(Default)]
 struct Ends {
     at: Vec<Option<i64>>,

@@ -1,5 +1,5 @@
 //! The index of the log (`-shm`). SQLite writes its header after a commit is on the disk, and rebuilds it from the
-//! log at the next start. Until then it knows what a cut log has forgotten: how many frames there were.
+//! log at the next start. Until then the index still has the number of frames, even if the log was cut.
 
 use super::{Words, be32};
 
@@ -9,16 +9,16 @@ const VERSION: u32 = 3_007_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sqlite) struct LogIndex {
-    /// Frames of the log that were committed.
+    /// Number of committed frames in the log.
     pub(in crate::sqlite) frames: u32,
-    /// Those of them that are in the database file as well.
+    /// Number of those frames that a checkpoint has copied into the database file.
     pub(in crate::sqlite) copied: u32,
-    /// Of the log that it is about.
+    /// The salts of the log that this index describes.
     pub(in crate::sqlite) salts: [u8; 8],
 }
 
 impl LogIndex {
-    /// `None` for an index that cannot be believed: one that was being written, or none.
+    /// Reads the header. `None` if it is missing, or its two copies differ because it was being written.
     pub(in crate::sqlite) fn read(bytes: &[u8]) -> Option<Self> {
         let header = bytes.get(..HEADER_BYTES)?;
         if bytes.get(HEADER_BYTES..2 * HEADER_BYTES)? != header {
@@ -34,7 +34,7 @@ impl LogIndex {
     }
 }
 
-/// A number of this machine: shared memory has its byte order.
+/// A number in the byte order of this machine, which shared memory uses.
 fn native(bytes: &[u8], at: usize) -> Option<u32> {
     be32(bytes, at).map(|number| u32::from_ne_bytes(number.to_be_bytes()))
 }

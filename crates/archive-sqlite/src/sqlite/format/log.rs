@@ -1,11 +1,11 @@
 //! The write-ahead log: a header, then frames. A frame is 24 bytes about a page and the page itself.
 //!
-//! SQLite reads a log up to the first frame that does not verify, and ignores everything behind it without a word. That
-//! is right for a log that is torn: a crash interrupted a transaction that was not acknowledged. It is wrong for one that
-//! is damaged in its middle. The two are told apart here. Checksums go on from frame to frame, and each frame
-//! carries its own: the frames behind a bad one verify from what the bad one says its checksum is. And a transaction is
-//! synced before the next one is written, so a crash that tears a log does not leave frames of a later transaction behind
-//! the frame that it tore.
+//! SQLite reads a log up to the first frame that does not verify, and silently ignores everything after it. That is
+//! right for a torn log: a crash interrupted a transaction that was not acknowledged. It is wrong for a log that is
+//! damaged in its middle. This module distinguishes the two. Checksums are chained from frame to frame, and each
+//! frame carries its own: the frames after a bad one verify from the checksum that the bad one states. A transaction
+//! is synced before the next one is written, so a crash that tears a log does not leave frames of a later transaction
+//! after the torn frame.
 
 use std::io::{self, Read};
 
@@ -14,53 +14,53 @@ use super::{Sum, Words, be32};
 pub(in crate::sqlite) const HEADER_BYTES: usize = 32;
 pub(in crate::sqlite) const FRAME_HEADER_BYTES: usize = 24;
 
-/// The last bit says in which order the words of checksums are.
+/// The last bit is the byte order of the checksum words.
 const MAGIC: u32 = 0x377f_0682;
 const VERSION: u32 = 3_007_000;
-/// SQLite's own limit; a frame about a page behind it is no frame.
+/// SQLite's own limit; a frame with a higher page number is not a frame.
 const PAGES_MAX: u32 = 0xffff_fffe;
 
-/// What a frame is worth.
+/// The state of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sqlite) enum Worth {
-    /// It verifies, and so does everything before it.
+    /// The frame verifies, and so does everything before it.
     Sound,
-    /// Of this generation, behind the first bad frame, and it verifies from the frame before it.
+    /// A frame of this generation, after the first bad frame, that verifies from the frame before it.
     Behind,
-    /// Of this generation, and it does not verify.
+    /// A frame of this generation that does not verify.
     Bad,
-    /// From before the log was last started over, or no frame at all.
+    /// A frame from before the log was last restarted, or not a frame.
     Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sqlite) struct Frame {
     pub(in crate::sqlite) page: u32,
-    /// The last one of a transaction.
+    /// Whether this is the last frame of a transaction.
     pub(in crate::sqlite) commits: bool,
     pub(in crate::sqlite) worth: Worth,
 }
 
-/// What is wrong with a log.
+/// The kind of damage of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sqlite) enum Fault {
     /// The header does not verify, and there are frames behind it.
     Header,
-    /// A frame does not verify, and there are later transactions behind it. Frames count from 1.
+    /// A frame does not verify, and later transactions follow it. Frames count from 1.
     Middle { frame: usize, of: usize },
 }
 
 #[derive(Debug, Default)]
 pub(in crate::sqlite) struct Log {
     pub(in crate::sqlite) page_bytes: usize,
-    /// As they are written, to be compared with the index.
+    /// The bytes as they are written, to be compared with the index.
     pub(in crate::sqlite) salts: [u8; 8],
     pub(in crate::sqlite) header_is_sound: bool,
     pub(in crate::sqlite) frames: Vec<Frame>,
 }
 
 impl Log {
-    /// Reads a log to its end. `page_bytes` is the size of the database's pages, for a header that does not tell.
+    /// Reads a log to its end. `page_bytes` is the page size of the database, for a header that is damaged.
     pub(in crate::sqlite) fn read(mut file: impl Read, page_bytes: usize) -> io::Result<Self> {
         let mut header = [0; HEADER_BYTES];
         if !fill(&mut file, &mut header)? {
@@ -80,13 +80,13 @@ impl Log {
         })
     }
 
-    /// How many frames SQLite reads: those up to the last commit before the first that does not verify.
+    /// Number of frames that SQLite reads: those up to the last commit before the first frame that does not verify.
     pub(in crate::sqlite) fn readable(&self) -> usize {
         let sound = self.frames.iter().take_while(|frame| frame.worth == Worth::Sound).count();
         self.frames[..sound].iter().rposition(|frame| frame.commits).map_or(0, |last| last + 1)
     }
 
-    /// How many frames were written and committed, readable or not.
+    /// Number of frames that were written and committed, readable or not.
     pub(in crate::sqlite) fn committed(&self) -> usize {
         let commits =
             |frame: &Frame| frame.commits && frame.worth != Worth::Other && frame.worth != Worth::Bad;
@@ -100,7 +100,7 @@ impl Log {
         }
         let bad = self.frames.iter().position(|frame| frame.worth != Worth::Sound)?;
         let of_this_generation = |frame: &Frame| frame.worth != Worth::Other;
-        // The transaction that the bad frame belongs to may be the one that a crash interrupted; the next cannot be.
+        // A crash may have interrupted the transaction of the bad frame, but not a later one.
         let rest = &self.frames[bad..];
         let end = rest.iter().position(|frame| frame.commits && of_this_generation(frame))?;
         let later = rest[end + 1..].iter().any(of_this_generation);
@@ -111,15 +111,15 @@ impl Log {
     }
 }
 
-/// The checksum as it goes from frame to frame.
+/// The running checksum over the frames.
 struct Chain {
     page_bytes: usize,
     salts: [u8; 8],
     words: Words,
     header_is_sound: bool,
-    /// Nothing bad was met so far.
+    /// Whether the header and every frame so far verified.
     unbroken: bool,
-    /// What the frame before says its checksum is, and what it is.
+    /// The checksum that the previous frame states, and the computed one.
     before: (Sum, Sum),
     salts_before: [u8; 8],
 }
@@ -161,7 +161,7 @@ impl Chain {
         let links = computed == stored || (said != real && sum(real) == stored);
         let mut salts = [0; 8];
         salts.copy_from_slice(&frame[8..16]);
-        // Without a header that can be believed, two frames that fit each other are of one generation.
+        // If the header is damaged, two frames that fit each other are of one generation.
         let generation = if self.header_is_sound { self.salts } else { self.salts_before };
         let plausible = (1..=PAGES_MAX).contains(&page) && salts == generation;
         let worth = match (plausible, links) {
@@ -177,7 +177,7 @@ impl Chain {
     }
 }
 
-/// Whether there was as much as the buffer holds. Less than that is no frame.
+/// Fills the buffer. Returns `false` if the file ends first: the rest is not a frame.
 fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(buffer) {
         Ok(()) => Ok(true),

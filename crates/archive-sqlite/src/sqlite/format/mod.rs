@@ -1,7 +1,7 @@
 //! SQLite's file formats, read without SQLite: <https://sqlite.org/fileformat2.html>. Pure: bytes in, facts out.
 //!
-//! - `log`: the write-ahead log, and what in it is damaged
-//! - `index`: the log's index in shared memory, which knows how long the log was
+//! - `log`: the write-ahead log, and which of its frames are damaged
+//! - `index`: the log's index in shared memory, which has the length of the log
 //! - `page`: the rows on a page of a table or an index
 
 pub(super) mod index;
@@ -11,7 +11,7 @@ pub(super) mod page;
 #[cfg(test)]
 mod tests;
 
-/// A big-endian number at an offset; `None` behind the end.
+/// A big-endian number at an offset; `None` past the end.
 pub(super) fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }

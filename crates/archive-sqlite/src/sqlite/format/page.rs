@@ -2,14 +2,14 @@
 
 use super::{be16, be32};
 
-/// The database's header, which the first page begins with.
+/// Length of the database header, at the start of the first page.
 pub(in crate::sqlite) const FILE_HEADER_BYTES: usize = 100;
 
 const TABLE_LEAF: u8 = 0x0d;
 const INDEX_LEAF: u8 = 0x0a;
 const INDEX_INNER: u8 = 0x02;
 
-/// The size of the pages of a database, from its first bytes.
+/// The page size of a database, from its file header.
 pub(in crate::sqlite) fn page_bytes(file_header: &[u8]) -> Option<usize> {
     match be16(file_header, 16)? {
         1 => Some(65_536),
@@ -18,19 +18,19 @@ pub(in crate::sqlite) fn page_bytes(file_header: &[u8]) -> Option<usize> {
     }
 }
 
-/// A row as it lies on a page. What does not fit there goes on in a chain of further pages.
+/// A row as it lies on a page. The part that does not fit is in a chain of overflow pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sqlite) struct Cell<'p> {
-    /// None in an index, and in a table without row ids, which is one.
+    /// `None` in an index, and in a table without row ids, which is stored as an index.
     pub(in crate::sqlite) rowid: Option<i64>,
     pub(in crate::sqlite) record_bytes: usize,
-    /// The beginning of the record.
+    /// The part of the record that is on this page.
     pub(in crate::sqlite) here: &'p [u8],
-    /// The page where it goes on.
+    /// The first overflow page.
     pub(in crate::sqlite) rest: Option<u32>,
 }
 
-/// The rows on a page. None on a page that holds no rows; a cell that makes no sense is left out.
+/// The rows on a page. Empty for a page that holds no rows; malformed cells are skipped.
 pub(in crate::sqlite) fn cells(page: &[u8], is_first: bool) -> impl Iterator<Item = Cell<'_>> {
     let head = if is_first { FILE_HEADER_BYTES } else { 0 };
     let kind = page.get(head).copied().filter(|kind| matches!(*kind, TABLE_LEAF | INDEX_LEAF | INDEX_INNER));
@@ -55,7 +55,7 @@ fn cell(page: &[u8], at: usize, kind: u8) -> Option<Cell<'_>> {
     Some(Cell { rowid, record_bytes, here, rest })
 }
 
-/// How much of a record is on the page of its cell.
+/// The number of bytes of a record that are on the page of its cell.
 fn bytes_here(page_bytes: usize, record_bytes: usize, kind: u8) -> usize {
     let most = if kind == TABLE_LEAF { page_bytes - 35 } else { (page_bytes - 12) * 64 / 255 - 23 };
     if record_bytes <= most {
@@ -91,7 +91,7 @@ impl<'r> Value<'r> {
     }
 }
 
-/// The values of a record; `None` if it is none, or its text is not UTF-8.
+/// The values of a record; `None` if the bytes are not a record, or its text is not UTF-8.
 pub(in crate::sqlite) fn values(record: &[u8]) -> Option<Vec<Value<'_>>> {
     let mut after_length = record;
     let header_bytes = usize::try_from(varint(&mut after_length)?).ok()?;
@@ -124,13 +124,14 @@ fn value<'r>(kind: i64, body: &mut &'r [u8]) -> Option<Value<'r>> {
     })
 }
 
-/// Big-endian, signed, up to 8 bytes.
+/// A big-endian signed number of up to 8 bytes.
 fn integer(bytes: &[u8]) -> i64 {
     let sign = if bytes.first().is_some_and(|first| *first >= 0x80) { -1 } else { 0 };
     bytes.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte))
 }
 
-/// Up to 9 bytes: seven bits in each that has the highest bit set, all eight in the ninth.
+/// Reads a number of up to 9 bytes: seven bits in each byte, the high bit says that another follows; all eight in the
+/// ninth.
 fn varint(bytes: &mut &[u8]) -> Option<i64> {
     let mut number: u64 = 0;
     for n in 0..9 {

@@ -1,4 +1,5 @@
-//! A log that SQLite wrote: twelve frames of pages of 512 bytes, in transactions that end with frames 2, 3, 7, 8 and 12.
+//! Tests with a log that SQLite wrote: twelve frames with pages of 512 bytes, in transactions that end with frames 2,
+//! 3, 7, 8 and 12.
 
 use super::index::LogIndex;
 use super::log::{Fault, Log};
@@ -13,7 +14,7 @@ fn read(bytes: &[u8]) -> Log {
     Log::read(bytes, 512).unwrap()
 }
 
-/// Where a frame begins. They count from 1.
+/// The offset of a frame. Frames count from 1.
 fn start(frame: usize) -> usize {
     HEADER + (frame - 1) * FRAME
 }
@@ -39,7 +40,7 @@ fn a_log_that_is_torn_at_its_end_is_not_damaged() {
         let log = changed(|bytes| bytes.truncate(cut));
         assert_eq!((log.readable(), log.fault()), (8, None), "cut at {cut}");
     }
-    // The disk wrote later pages of the last transaction, and not the first.
+    // The disk wrote later pages of the last transaction, but not the first.
     for frame in 9..=12 {
         let log = changed(|bytes| bytes[start(frame)..start(frame) + FRAME].fill(0));
         assert_eq!((log.readable(), log.fault()), (8, None), "frame {frame}");
@@ -63,7 +64,7 @@ fn what_a_rolled_back_transaction_left_behind_is_not_damage() {
 
 #[test]
 fn frames_of_an_earlier_generation_do_not_count() {
-    // The log was started over, and so far has three frames.
+    // The log was restarted, and so far has three frames.
     let log = changed(|bytes| {
         for frame in 4..=12 {
             bytes[start(frame) + 8] ^= 0xff;

@@ -1,4 +1,4 @@
-//! The schema, step by step. A step is never edited after a release: a new one is added.
+//! Schema migrations. A step is never edited after a release: a new one is added.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use switchyard_store::StoreError;
 
 use super::error::{cannot_open, sentence};
 
-/// `MIGRATIONS[n]` leads from version `n` to version `n + 1`.
+/// `MIGRATIONS[n]` migrates from version `n` to version `n + 1`.
 const MIGRATIONS: &[&str] = &[
     include_str!("0001_history.sql"),
     include_str!("0002_schedules.sql"),
@@ -27,14 +27,14 @@ const MIGRATIONS: &[&str] = &[
 /// "SWYD", so that another program's SQLite file is not taken for ours.
 const APPLICATION_ID: i64 = 0x5357_5944;
 
-/// What a file says about itself.
+/// The identification of a database file.
 struct Stamp {
     application_id: i64,
     version: usize,
     empty: bool,
 }
 
-/// Brings a file to the version this binary knows.
+/// Migrates a file to the version this binary knows.
 pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let stamp = known_stamp(conn, path)?;
     for (version, step) in MIGRATIONS.iter().enumerate().skip(stamp.version) {
@@ -50,7 +50,7 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Refuses a file that cannot be read as it is.
+/// Refuses a file that has another schema version than this binary.
 pub(super) fn check_current(conn: &Connection, path: &Path) -> Result<(), StoreError> {
     let stamp = known_stamp(conn, path)?;
     if stamp.version < MIGRATIONS.len() {
@@ -64,7 +64,7 @@ pub(super) fn check_current(conn: &Connection, path: &Path) -> Result<(), StoreE
     Ok(())
 }
 
-/// Of a file that is ours.
+/// The schema version of a file of ours.
 pub(super) fn version(conn: &Connection, path: &Path) -> Result<usize, StoreError> {
     Ok(known_stamp(conn, path)?.version)
 }

@@ -1,8 +1,8 @@
-//! Reading a database that SQLite refuses, or of which it would read less than there is.
+//! Reads a database that SQLite refuses, or of which SQLite would read only a part.
 //!
 //! - `pages`: the newest version of every page
 //! - `rows`: which rows on a page are events, names of runs, definitions
-//! - `survey`: what can be read of every run's history
+//! - `survey`: the readable part of every run's history
 //! - `tables`: the tables that do not follow from events
 
 mod pages;

@@ -1,4 +1,4 @@
-//! The pages of a database, the newest version of each: from its log where that has one, else from its file.
+//! The newest version of each page of a database: from the log if it has the page, else from the database file.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -20,9 +20,9 @@ pub(crate) struct Pages {
     file: File,
     log: Option<File>,
     page_bytes: usize,
-    /// How many there are. The first is page 1.
+    /// Number of pages. The first is page 1.
     pub(in crate::sqlite) count: u32,
-    /// Which frame of the log has the newest version of a page.
+    /// The frame of the log that has the newest version of a page.
     newest: HashMap<u32, usize>,
     /// Frames that were committed and do not verify.
     bad: Vec<usize>,
@@ -78,7 +78,7 @@ impl Pages {
         u32::try_from(self.bad.len()).unwrap_or(u32::MAX)
     }
 
-    /// The page in one of these frames: some of what is on it may still be right.
+    /// The page in one of these frames: some of its rows may still be intact.
     pub(in crate::sqlite) fn doubtful(&self, n: u32) -> io::Result<Vec<u8>> {
         self.bad.get(n as usize).map_or(Err(io::ErrorKind::NotFound.into()), |frame| self.frame(*frame))
     }
@@ -93,9 +93,9 @@ impl Pages {
         Ok(bytes)
     }
 
-    /// The whole record of a cell; `None` if the pages where it goes on make no sense.
+    /// The whole record of a cell; `None` if its overflow pages make no sense.
     pub(in crate::sqlite) fn record(&self, cell: &Cell<'_>) -> Option<Vec<u8>> {
-        // A length that was damaged must not fill the memory.
+        // A damaged length must not exhaust the memory.
         if cell.record_bytes as u64 > u64::from(self.count) * self.page_bytes as u64 {
             return None;
         }
@@ -110,7 +110,7 @@ impl Pages {
         Some(record)
     }
 
-    /// Pages that are free: what is on them was deleted. As far as the list of them can be followed.
+    /// The free pages, which hold deleted rows, as far as the free list can be followed.
     pub(in crate::sqlite) fn free(&self) -> HashSet<u32> {
         let mut free = HashSet::new();
         let mut trunk = self.read(1).ok().and_then(|first| be32(&first, 32)).unwrap_or(0);

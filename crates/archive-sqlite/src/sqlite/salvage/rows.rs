@@ -1,4 +1,5 @@
-//! Rows by their shape. A page does not say which table it belongs to, and the pages that do may be the damaged ones.
+//! Recognizes rows by their shape. A page does not say which table it belongs to, and the pages that do may be the
+//! damaged ones.
 
 use switchyard_core::run::RunStatus;
 use switchyard_core::{Hash, RunId};
@@ -30,16 +31,16 @@ impl<'r> EventRow<'r> {
     }
 }
 
-/// What else a row says that is of use.
+/// Information from a row that is not an event.
 #[derive(Debug, PartialEq)]
 pub(super) enum Fact {
-    /// A row of `runs`: its id, and where its events left it.
+    /// A row of `runs`: the id, and the status after its last event.
     Run { no: i64, id: RunId, status: Option<RunStatus> },
-    /// A row of an index over ids: perhaps the id of this run, perhaps that of its parent.
+    /// A row of an index over ids: the id is that of this run or of its parent.
     MaybeRun { no: i64, id: RunId },
-    /// A row of the index over `events`: there is, or was, such an event.
+    /// A row of the index over `events`: the event exists or existed.
     Event { run_no: i64, seq: u64 },
-    /// A row of `definitions` whose text is what its hash says.
+    /// A row of `definitions` whose text matches its hash.
     Definition(Hash),
 }
 
@@ -62,7 +63,7 @@ impl Fact {
     }
 }
 
-/// A row of `definitions`, if its text is what its hash says.
+/// Parses a row of `definitions`, if its text matches its hash.
 pub(super) fn definition<'r>(values: &[Value<'r>]) -> Option<(Hash, &'r str)> {
     let [hash, text] = values else { return None };
     let hash: Hash = hash.text()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! What can be read of every history, page by page, without the trees and indexes over the pages.
+//! Reads the histories page by page, without the trees and indexes over the pages.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -13,7 +13,7 @@ use super::Pages;
 use super::rows::{EventRow, Fact, definition};
 use crate::sqlite::format::page::{self, Cell};
 
-/// Where a row is.
+/// The location of a row.
 #[derive(Debug, Clone, Copy)]
 struct Spot {
     /// A page, or the number of a frame of the log that does not verify.
@@ -25,16 +25,16 @@ struct Spot {
 #[derive(Debug, Default)]
 struct Run {
     id: Option<RunId>,
-    /// Ids that an index says may be its own.
+    /// Ids from an index that may be the id of this run.
     maybe: HashSet<RunId>,
-    /// Its row says that it has ended.
+    /// Whether the row of the run says that it has ended.
     has_ended: bool,
-    /// Of its newest event, as the index over events has it.
+    /// The seq of the newest event, according to the index over events.
     last_seq: u64,
     events: BTreeMap<u64, Vec<Spot>>,
 }
 
-/// A damaged database, gone through once. What it found is read again when it is asked for.
+/// A damaged database, scanned once. Rows are read again on demand.
 #[derive(Debug)]
 pub(crate) struct Survey {
     pages: Pages,
@@ -42,27 +42,27 @@ pub(crate) struct Survey {
     definitions: HashMap<Hash, Spot>,
 }
 
-/// What has to happen to a history so that it can be used.
+/// How a salvage treats a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Whole,
-    /// It goes on from an earlier point. Work is repeated, never skipped.
+    /// The history is continued from an earlier point. Work is repeated, never skipped.
     Cut,
-    /// It had ended, and would start over; or its beginning is missing.
+    /// The history had ended, and would start over; or its beginning is missing.
     LeftOut,
 }
 
-/// What can be read of a history.
+/// The readable part of a history.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Its id, or its number in the database if that is all there is.
+    /// The id of the run, or its number in the database if the id is gone.
     pub(crate) name: String,
-    /// From the first on, without a gap.
+    /// The events from the first on, without a gap.
     pub(crate) events: Vec<Event>,
-    /// Behind the first that is missing or damaged.
+    /// The events after the first one that is missing or damaged.
     pub(crate) behind: Vec<Event>,
     pub(crate) verdict: Verdict,
-    /// What is wrong with it.
+    /// Why the history is not whole.
     pub(crate) fault: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl Survey {
         let free = pages.free();
         let mut survey = Self { pages, runs: BTreeMap::new(), definitions: HashMap::new() };
         for page in 1..=survey.pages.count {
-            // A page that cannot be read at all is damage like any other.
+            // An unreadable page counts as damage.
             if !free.contains(&page)
                 && let Ok(bytes) = survey.pages.read(page)
             {
@@ -99,7 +99,7 @@ impl Survey {
             let Some(record) = self.pages.record(&cell) else { continue };
             let Some(values) = page::values(&record) else { continue };
             if let Some(row) = EventRow::of(&values).filter(|_| cell.rowid.is_some()) {
-                // Of a page that does not verify only what carries its own proof is taken.
+                // From a page that does not verify, only rows with their own checksum are used.
                 if !is_doubtful || row.checksum.is_some() {
                     let run = self.runs.entry(row.run_no).or_default();
                     run.events.entry(row.seq).or_default().push(spot);
@@ -125,7 +125,7 @@ impl Survey {
         }
     }
 
-    /// Every definition whose text is what its hash says.
+    /// Every definition whose text matches its hash.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = (Hash, Arc<str>)> {
         self.definitions.values().filter_map(|spot| {
             let record = self.record(*spot)?;
@@ -134,7 +134,7 @@ impl Survey {
         })
     }
 
-    /// Every run of which anything is known, in the order of acceptance.
+    /// Every run with a known id or any event, in the order of acceptance.
     pub(crate) fn histories(&self) -> impl Iterator<Item = History> {
         // SQLite numbers runs from 1: number 0 is a record that was overwritten with zeros.
         let known = |no: i64, run: &Run| no > 0 && (run.id.is_some() || !run.events.is_empty());
@@ -180,7 +180,7 @@ impl Survey {
         History { name: id.to_string(), events, behind, verdict, fault }
     }
 
-    /// The id with which the checksum of an event fits.
+    /// The candidate id that matches the checksum of an event.
     fn proven_id(&self, run: &Run) -> Option<RunId> {
         let spots = || run.events.values().flatten();
         run.maybe.iter().copied().find(|id| spots().any(|spot| self.is_proven(*spot, *id)))

@@ -1,5 +1,5 @@
-//! Tables that do not follow from events: workflows, schedules, keys, and tables of later releases. They are small,
-//! and read by SQLite from a copy, row by row, as far as it gets.
+//! Copies the tables that are not projected from events: workflows, schedules, keys, and tables of later releases.
+//! They are small; SQLite reads them row by row from a copy of the database, until the first error.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -14,18 +14,18 @@ use crate::private;
 use crate::sqlite::error::cannot_open;
 use crate::sqlite::{OpenMode, Options, connect};
 
-/// What is made anew from events and definitions, and what may be forgotten.
+/// Tables that are rebuilt from events and definitions, and the cache, which may be lost.
 const NOT_COPIED: [&str; 6] = ["events", "runs", "run_labels", "approvals", "definitions", "cache"];
 
-/// Rows of tables that partly follow from events.
+/// Tables that are partly projected from events, with the condition for the rows to copy.
 const COPIED_WHERE: [(&str, &str); 2] =
     [("dead_letters", "kind <> 'task'"), ("payload_refs", "holder LIKE 'schedule/%'")];
 
-/// Where a file says how its pages are journalled. 1: without a log.
+/// The offset of the journal mode in the file header. 1: without a log.
 const JOURNAL_AT: usize = 18;
 
-/// Copies the tables into a database that has the newest schema and the histories. What is there already stays: it follows
-/// from events. What could not be copied, by table.
+/// Copies the tables into a database that has the newest schema and the histories. Existing rows stay: they are
+/// projected from events. Returns the tables that could not be copied, with the reason.
 pub(crate) fn copy_tables(pages: &Pages, into: &Path) -> Result<Vec<(String, String)>, StoreError> {
     let folder = into.parent().unwrap_or(into);
     let copy = folder.join("switchyard.db.old");
@@ -36,7 +36,7 @@ pub(crate) fn copy_tables(pages: &Pages, into: &Path) -> Result<Vec<(String, Str
     copied
 }
 
-/// The newest version of every page, as one file without a log. A page that cannot be read is empty.
+/// Writes the newest version of every page into one file without a log. An unreadable page is written as zeros.
 fn write_copy(pages: &Pages, file: File) -> io::Result<()> {
     let mut file = BufWriter::with_capacity(1 << 20, file);
     for page in 1..=pages.count {
@@ -54,7 +54,7 @@ fn copy_from(copy: &Path, into: &Path) -> Result<Vec<(String, String)>, StoreErr
     let ours = "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
     let mut tables = names(&conn, ours).map_err(|e| cannot_open(into, &e))?;
     tables.retain(|table| !NOT_COPIED.contains(&table.as_str()));
-    // Without the first page there are no tables.
+    // If the first page is unreadable, there are no tables.
     if let Err(error) = conn.execute("ATTACH ?1 AS old", [copy.display().to_string()]) {
         return Ok(tables.into_iter().map(|table| (table, error.to_string())).collect());
     }
@@ -73,7 +73,7 @@ fn copy_table(conn: &Connection, table: &str) -> rusqlite::Result<()> {
     let old = columns("old")?;
     let shared: Vec<String> = columns("main")?.into_iter().filter(|name| old.contains(name)).collect();
     if shared.is_empty() {
-        // It is newer than the file.
+        // The table is newer than the damaged file.
         return Ok(());
     }
     let only = COPIED_WHERE.iter().find(|(name, _)| *name == table).map_or("true", |(_, only)| only);

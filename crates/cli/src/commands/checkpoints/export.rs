@@ -24,7 +24,7 @@ pub(crate) struct Args {
     checkpoint_ns: Option<String>,
 }
 
-/// Checkpoints that are held at a time.
+/// Checkpoints held in memory at a time.
 const PAGE: usize = 50;
 
 pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Failure> {

@@ -44,7 +44,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
         return Err(Failure::usage("which threads? say --thread ID, --older-than DURATION or --all"));
     }
     let store = args.place.open(settings)?;
-    // Before the threads are looked at: what is written from here on is younger.
+    // The cutoff is taken before the threads are read: anything written later is younger.
     let cutoff_ms = args.which.cutoff_ms(&store).await?;
     let (mut purged, mut removed) = (Vec::new(), 0);
     for info in args.which.threads(&store).await? {
@@ -71,7 +71,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     Ok(())
 }
 
-/// How many checkpoints went, or nothing if the thread stayed.
+/// Purges a thread, and returns how many checkpoints were removed; `None` if the thread was kept.
 async fn purge(
     args: &Args,
     store: &Checkpoints,

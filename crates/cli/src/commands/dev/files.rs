@@ -1,4 +1,4 @@
-//! Workflow files that are registered whenever they change.
+//! Registers workflow files whenever they change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use switchyard_runtime::{Engine, Principal, ids};
 use crate::errors::Failure;
 use crate::{input, output, settings};
 
-/// What tells one state of a file from another without reading it.
+/// The modification time and size of a file, which show a change without reading it.
 type Stamp = (Option<SystemTime>, u64);
 
 pub(super) struct Files {
     paths: Vec<PathBuf>,
-    /// Every workflow file beside those that are watched: one may include another.
+    /// The stamp of every workflow file in the folders of the watched files: one may include another.
     seen: BTreeMap<PathBuf, Stamp>,
-    /// What was registered last, by file.
+    /// The hash of the last registered version, by file.
     registered: BTreeMap<PathBuf, Hash>,
 }
 
@@ -27,7 +27,7 @@ impl Files {
         Self { paths, seen: BTreeMap::new(), registered: BTreeMap::new() }
     }
 
-    /// Compiles and registers what differs from the last time, if any file changed.
+    /// If any file changed, compiles all and registers those that differ from their last version.
     pub(super) async fn register_changed(&mut self, engine: &Engine) {
         let now = self.stamps();
         if now == self.seen {
@@ -53,7 +53,7 @@ impl Files {
         Ok(())
     }
 
-    /// The files to register, those of a folder in the order of their names.
+    /// The files to register; those of a folder are sorted by name.
     fn watched(&self) -> Vec<PathBuf> {
         self.paths
             .iter()

@@ -1,4 +1,4 @@
-//! Runs as they start, move and end, a line for each event.
+//! Shows runs live, a line for each event.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,15 +12,15 @@ use crate::errors::Failure;
 use crate::output;
 use crate::progress::lines;
 
-/// Runs that are looked at each time: more that start at once are not shown.
+/// Runs per poll: if more start between two polls, the rest is not shown.
 const PAGE: usize = 50;
 
-/// What is shown of an output.
+/// The longest part of an output that is shown.
 const OUTPUT_CHARS_MAX: usize = 200;
 
 pub(super) struct Live {
     since: Timestamp,
-    /// The newest runs, as they were the last time.
+    /// The newest runs at the last poll.
     known: HashSet<RunId>,
 }
 
@@ -30,10 +30,10 @@ impl Live {
         Self { since, known: HashSet::new() }
     }
 
-    /// Begins to show runs that were not there the last time.
+    /// Starts showing the runs that are new since the last poll.
     pub(super) async fn show_new(&mut self, engine: &Engine) {
         let filter = RunFilter { limit: PAGE, ..RunFilter::default() };
-        // A store that does not answer is told by the server.
+        // The server reports a store that does not answer.
         let Ok(page) = engine.history().runs(&filter).await else { return };
         for run in page.items.iter().rev() {
             if run.accepted_at >= self.since && !self.known.contains(&run.run_id) {

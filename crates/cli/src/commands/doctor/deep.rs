@@ -1,4 +1,4 @@
-//! `switchyard doctor --deep`: every history, event by event.
+//! `switchyard doctor --deep`: checks every history, event by event.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::output;
 use crate::settings::Settings;
 use crate::{store, stores};
 
-/// Runs that are named. How many there are is said in any case.
+/// The most damaged runs that are listed; the count covers all of them.
 const NAMED_MAX: usize = 1_000;
 
-/// Goes through every history of a Postgres.
+/// Checks every history in a Postgres.
 pub(super) async fn shared(settings: &Settings) -> Result<Vec<Check>, Failure> {
     let Some(target) = stores::postgres(settings)? else { return Ok(Vec::new()) };
     let advice = "restore what is missing from a backup; runs that are not named are whole";
@@ -27,7 +27,7 @@ pub(super) async fn shared(settings: &Settings) -> Result<Vec<Check>, Failure> {
     })
 }
 
-/// Goes through every history of a folder: with SQLite if its archive is in order, else page by page.
+/// Checks every history in a folder: through SQLite if the archive is intact, else page by page.
 pub(super) async fn folder(settings: &Settings, archive: Option<Health>) -> Vec<Check> {
     let advice = settings.command("doctor --salvage NEWDIR");
     if archive == Some(Health::Ok)

@@ -1,4 +1,4 @@
-//! `switchyard doctor --salvage NEWDIR`: a new folder with everything that is whole in a damaged one.
+//! `switchyard doctor --salvage NEWDIR`: copies everything intact in a damaged folder to a new one.
 
 use std::path::Path;
 

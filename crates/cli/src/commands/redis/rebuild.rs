@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::stores::{self, Role, Stores};
 use crate::waiting;
 
-/// How long the lock of a shipper that was killed lasts, and a little more.
+/// A little more than the lock of a killed shipper lasts.
 const LOCK: Duration = Duration::from_secs(4);
 
 /// Remove what Switchyard keeps in Redis, and fill it again from the archive
@@ -69,13 +69,13 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     Ok(())
 }
 
-/// It is closed again afterwards: a data folder is opened by one at a time.
+/// Reads the archive's mark and counts its unfinished runs. Closes it again: only one can open a data folder at a time.
 async fn look_at_archive(settings: &Settings) -> Result<(ArchiveMark, usize), Failure> {
     let archive = stores::archive(settings).await?;
     Ok((archive.mark().await?, archive.unfinished().await?.len()))
 }
 
-/// A process that was killed a moment ago seems to live for a while.
+/// Refuses if a process uses this Redis. Waits first for the lock of a shipper, which may have been killed, to expire.
 async fn until_alone(admin: &RedisAdmin) -> Result<Holdings, Failure> {
     let found = admin.holdings().await?;
     if !found.workers.is_empty() {

@@ -143,7 +143,7 @@ pub(crate) async fn signal(args: &SignalArgs, settings: &Settings) -> Result<(),
     tell_status(at, args.json, &*target)
 }
 
-/// The run, where no filter is given.
+/// The run id, which is required if no filter is given.
 pub(crate) fn one(run: Option<RunId>) -> Result<RunId, Failure> {
     run.ok_or_else(|| Failure::usage("say which run, or which runs with --filter"))
 }

@@ -8,7 +8,7 @@ use crate::output;
 use crate::settings::Settings;
 use crate::target;
 
-/// How much of an event's data a table shows.
+/// The longest part of an event's data that the table shows.
 const DATA_CHARS_MAX: usize = 120;
 
 /// Print the history of a run
@@ -43,7 +43,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     }
 }
 
-/// Columns of fixed width: a history is printed as it is read.
+/// Formats an event with fixed-width columns, because events are printed while the history is read.
 fn plain(event: &Event) -> Result<String, Failure> {
     let mut data =
         if event.fields.is_empty() { String::new() } else { serde_json::to_string(&event.fields)? };

@@ -13,7 +13,7 @@ use crate::reasons;
 use crate::settings::Settings;
 use crate::target::{self, Target};
 
-/// Runs of a page that are asked what they wait for: each is a question to the server.
+/// The most runs of a page whose waits are fetched: each takes a request to the server.
 const WAITS_MAX: usize = 50;
 
 /// List runs, newest first
@@ -96,7 +96,7 @@ pub(crate) fn counted(count: RunCountView) -> String {
     format!("{}{more} {noun}", groups.join(","))
 }
 
-/// What runs that have not ended wait for, of the first of them. One that cannot be read is listed without it.
+/// Why the first unfinished runs wait. A run whose waits cannot be read is listed without them.
 async fn waits(runs: &[RunRecord], target: &dyn Target) -> HashMap<RunId, String> {
     let mut waits = HashMap::new();
     for run in runs.iter().filter(|run| !run.status.is_terminal()).take(WAITS_MAX) {

@@ -46,7 +46,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     Ok(())
 }
 
-/// Prints everything that is there after `query.after`, and moves that on.
+/// Prints all lines after `query.after`, and advances it.
 async fn print(args: &Args, target: &dyn Target, query: &mut LogsQuery) -> Result<LogPage, Failure> {
     loop {
         let page = target.logs(args.run, query).await?;

@@ -10,7 +10,7 @@ use crate::reasons;
 use crate::settings::Settings;
 use crate::target;
 
-/// Children of one node that are shown.
+/// The most child runs that are shown for a node.
 const CHILDREN_SHOWN: usize = 10;
 
 /// Show a run: where it stands, its nodes, its output; now, or at any point of its history
@@ -48,7 +48,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
     Ok(())
 }
 
-/// The runs that nodes have started, a few of each.
+/// Prints the child runs of each node, a few of each.
 fn tell_children(view: &RunView) -> Result<(), Failure> {
     let with_children: Vec<_> = view.nodes.0.iter().filter(|(_, node)| !node.children.is_empty()).collect();
     if with_children.is_empty() {

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Says that the run waits for an approval, and how to decide it.
+/// Reports that the run waits for an approval, and how to decide it.
 fn tell_approval(event: &Event, target: &dyn Target, progress: &Progress) {
     let asked = &event.field("on")["approval"];
     let (Some(node), Some(approval)) = (event.node(), asked["approval"].as_str()) else { return };
@@ -55,7 +55,7 @@ pub(crate) async fn execute(args: &Args, settings: &Settings) -> Result<(), Fail
                 progress.sync(&target.run(args.run, Some(event.seq)).await?);
             }
         }
-        // One that ended may have been retried since.
+        // A run that ended may have been retried since.
         if events.last().is_some_and(Event::is_end) {
             ended = target.run(args.run, None).await?.status.is_terminal();
         }

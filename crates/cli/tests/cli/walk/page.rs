@@ -1,4 +1,4 @@
-//! A page as a list of things that its reader does.
+//! Parses a page into the steps of its reader.
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
@@ -6,7 +6,7 @@ pub(super) enum Step {
     Run { command: String, expected: Vec<String> },
 }
 
-/// What a reader does on a page, in order.
+/// The steps of a reader of the page, in order.
 pub(super) fn steps(page: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut save_as = None;

@@ -1,4 +1,4 @@
-//! The terminals of a reader: one for commands, and one for each process that goes on.
+//! The terminals of a reader: one for commands, and one for each background process.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -13,14 +13,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::harness::PATIENCE;
 
-/// The address in the pages. Another process of this machine may have it.
+/// The server address in the pages. Tests use another one, because it may be in use on this machine.
 const WRITTEN: &str = "127.0.0.1:7070";
 
 pub(super) struct Shell {
     page: String,
     folder: tempfile::TempDir,
     address: String,
-    /// What commands are told to go through: nothing, until the page starts a server.
+    /// The server that commands use: none, until the page starts one.
     server: String,
     background: Vec<Child>,
     last_run: Option<String>,
@@ -57,7 +57,7 @@ impl Shell {
             let (stdout, stderr, answer) = self.compare(command, &typed, expected);
             match answer {
                 Ok(()) => break (stdout, stderr),
-                // The page was written by a reader who looks a moment later.
+                // A reader types the command a moment later, when the state has changed; so retry.
                 Err(_) if looks(command) && Instant::now() < by => {}
                 Err(why) => panic!("{}: {why}", self.page),
             }
@@ -69,7 +69,7 @@ impl Shell {
         }
     }
 
-    /// Runs a command: its stdout, its stderr, and whether that is what the page says.
+    /// Runs a command, and compares its output with the page.
     fn compare(
         &self,
         command: &str,
@@ -90,7 +90,7 @@ impl Shell {
         (stdout, stderr, answer)
     }
 
-    /// Starts a process that goes on; a server answers when this returns.
+    /// Starts a background process; if it is a server, waits until it answers.
     fn start(&mut self, command: &str, typed: &str) {
         let mut process = self.command(typed.trim_end_matches(" &"));
         process.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -98,7 +98,7 @@ impl Shell {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         self.background.push(child);
         let (sender, said) = mpsc::channel();
-        // Read to its end: a process whose stderr is full would stand still.
+        // The thread drains stderr: a process blocks when its pipe is full.
         std::thread::spawn(move || {
             stderr.lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)))
         });
@@ -132,7 +132,7 @@ impl Shell {
         command
     }
 
-    /// A command with the ids and the address of this walk.
+    /// Replaces the ids and the address of the page by those of this walk.
     fn filled_in(&self, command: &str) -> String {
         let mut typed = command.replace(WRITTEN, &self.address);
         for (written, seen) in [("run_…", &self.last_run), ("appr_…", &self.last_approval)] {
@@ -173,7 +173,7 @@ fn is_server(command: &str) -> bool {
     command.starts_with("switchyard up") || command.starts_with("switchyard dev")
 }
 
-/// Without what differs from one walk to the next.
+/// Replaces the parts of the output that differ between walks.
 fn normal(text: &str) -> String {
     let mut text = text.trim_end().to_owned();
     for (pattern, shown) in [
@@ -190,7 +190,7 @@ fn normal(text: &str) -> String {
     text
 }
 
-/// What matches the text of a page: `…` is anything within a line, and any lines on a line of its own.
+/// The regular expression for a text of a page: `…` matches within a line; alone on a line, it matches any lines.
 fn pattern(meant: &str) -> Regex {
     let line = |line: &str| match line.trim() {
         "…" => r"(?s:.*)".to_owned(),

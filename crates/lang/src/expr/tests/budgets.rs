@@ -1,4 +1,4 @@
-//! Expressions that would take all memory or all day, and honest ones that must not be hindered.
+//! Expressions that would exhaust memory or time, and ordinary ones that must stay within the budget.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn large() -> Scope {
     }))
 }
 
-/// Which limit stopped it.
+/// The limit that stopped the expression.
 fn exceeded(source: &str) -> Exceeded {
     let (scope, budget) = (large(), Budget::default());
     let answer = compiled(source).eval(&scope, &budget);

@@ -1,4 +1,4 @@
-//! The CEL library's own interpreter, without a budget: what ours must agree with.
+//! The CEL library's own interpreter, without a budget, as the reference for this crate's walker.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ mod random;
 
 use random::expression;
 
-/// `None` if it has no answer to compare with.
+/// The library's answer. `None` if it has none to compare with.
 fn by_the_library(source: &str, scope: &Scope) -> Option<Result<Value, ()>> {
     let ast = parse(source).ok()?;
     let refs = check::check(&ast, source, vars::NODE).ok()?;
@@ -38,7 +38,7 @@ fn resolve(ast: &IdedExpr, refs: &Refs, scope: &Scope) -> Option<Result<Value, (
     }
     match guarded(|| Cel::resolve_val(ast, &context)).ok()? {
         Ok(value) => Some(convert::to_json(Operand::Cel(value), &Budget::default()).map_err(|_| ())),
-        // Where we widen an integer.
+        // This crate widens an integer here.
         Err(ExecutionError::UnsupportedBinaryOperator(..)) => None,
         Err(_) => Some(Err(())),
     }
@@ -62,7 +62,7 @@ proptest! {
     }
 }
 
-/// What ordinary expressions take here and in the library's interpreter.
+/// Measures ordinary expressions in this crate's walker and in the library's interpreter.
 ///
 /// `cargo test -p switchyard-lang --lib -- --ignored --nocapture beside_the_library`
 #[test]
@@ -102,7 +102,7 @@ fn speed_beside_the_library() {
     eprintln!("     here        library\n{table}");
 }
 
-/// The best of a few rounds, for one evaluation.
+/// The time of one evaluation, in the best of a few rounds.
 fn time(work: impl Fn()) -> Duration {
     let rounds = (0..7).map(|_| {
         let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Turns what plain workers signal into settlements, and takes tasks back from those that went silent.
+//! Turns signals of plain workers into settlements, and takes tasks back from plain workers that went silent.
 
 mod mover;
 mod signal;
@@ -13,17 +13,17 @@ use tokio_util::sync::CancellationToken;
 use crate::kinds::Services;
 use mover::Mover;
 
-/// How long to wait after a store did not answer, or a signal has to be looked at again.
+/// How long the duty waits after a store did not answer, or before it handles a remaining signal again.
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
 
-/// How plain workers are treated.
+/// Settings for plain workers.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainSettings {
-    /// How long a task is a worker's own without a sign of life.
+    /// How long a worker keeps a task without a sign of life.
     pub lease: Duration,
 }
 
-/// Settles signals as they come. Any number of processes may do that at once.
+/// Settles signals as they arrive. Any number of processes may do that at once.
 pub async fn move_signals(
     plain: Arc<dyn PlainWorkers>,
     hot: Arc<dyn HotStore>,

@@ -1,4 +1,4 @@
-//! One signal after the other: each is settled, says nothing new, or is buried with the reason.
+//! Handles signals of plain workers: each is settled, dropped as stale, or stored as a dead letter with the reason.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use crate::kinds::Services;
 use crate::payloads::PayloadError;
 use crate::worker::{Begun, Prepared, Report, begin, finish};
 
-/// Runs whose signals are settled beside each other.
+/// How many runs have their signals settled concurrently.
 const AT_ONCE: usize = 16;
-/// How much is kept of why a signal is buried.
+/// The longest reason of a dead letter, in characters.
 const REASON_CHARS_MAX: usize = 500;
-/// How often a run is looked at again that others change meanwhile.
+/// How often a signal is tried again when its run changes meanwhile.
 const LOOKS_MAX: usize = 50;
 
 pub(super) struct Mover {
     pub(super) plain: Arc<dyn PlainWorkers>,
     pub(super) hot: Arc<dyn HotStore>,
     pub(super) services: Arc<Services>,
-    /// How long a task is a worker's that asked for it.
+    /// How long a worker keeps a task that it asked for.
     pub(super) lease: Duration,
 }
 
-/// What became of a signal.
+/// The outcome of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Became {
     Applied,
-    /// It says nothing new, or comes too late.
+    /// The signal repeats known facts, or is too late.
     Stale,
     Buried,
-    /// Not yet: it is looked at again.
+    /// The signal is not handled yet; a later pass tries again.
     Left,
 }
 
@@ -55,7 +55,7 @@ impl Pass {
     }
 }
 
-/// A signal as it is, and what it says.
+/// The text of a signal and its parsed form.
 type Taken<'t> = (&'t String, Result<Signal, String>);
 
 /// Why a signal was not settled.
@@ -67,7 +67,7 @@ enum Trouble {
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Self {
         match error {
-            // It will not get better by itself, and others wait behind it.
+            // Retrying does not help, and other signals wait behind this one.
             StoreError::Corrupt(_) => Self::Malformed(error.to_string()),
             other => Self::Store(other),
         }
@@ -78,7 +78,7 @@ impl Mover {
     pub(super) async fn pass(&self) -> Result<Pass, StoreError> {
         let signals = self.plain.take_signals().await?;
         if !signals.is_empty() {
-            // Leases and limits count to the moment, not to the next pass of the duty.
+            // Leases and limits apply at this moment, not at the next pass of the duty.
             self.hot.reclaim().await?;
         }
         let mut by_run: HashMap<Option<RunId>, Vec<Taken<'_>>> = HashMap::new();
@@ -92,7 +92,7 @@ impl Mover {
         Ok(passes.fold(Pass::default(), |sum, pass| future::ready(sum.and(pass))).await)
     }
 
-    /// What is said about a run is settled in the order in which it was said.
+    /// Settles the signals of one run in their order.
     async fn settle_in_order(&self, signals: Vec<Taken<'_>>) -> Pass {
         let mut pass = Pass::default();
         for (text, read) in signals {
@@ -102,7 +102,7 @@ impl Mover {
                     pass.settled += 1;
                     self.services.observe.metrics().signalled(became.word());
                 }
-                // It stays where it is; those behind it have a right to be looked at.
+                // The signal stays in its list, and the next ones are handled.
                 Err(error) => {
                     tracing::error!(%error, "a signal of a plain worker could not be settled");
                     pass.left += 1;
@@ -122,7 +122,7 @@ impl Mover {
             }
             Err(Trouble::Store(error)) => Err(error),
             Err(Trouble::Malformed(reason)) => {
-                // It may quote the signal, and is shown in lists.
+                // The reason may quote the signal, and lists show it.
                 let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
                 tracing::warn!(%reason, "a signal of a plain worker is buried");
                 let letter = DeadLetter::of_signal(text, reason, self.services.clock.now());
@@ -168,12 +168,12 @@ impl Mover {
         match self.services.archive.run(about.run).await? {
             None => Err(Trouble::Malformed(format!("there is no run {}", about.run))),
             Some(record) if record.status.is_terminal() => Ok(Became::Stale),
-            // The hot store has lost it; recovery brings it back.
+            // The hot store has lost the run; recovery restores it.
             Some(_) => Ok(Became::Left),
         }
     }
 
-    /// The worker that asked for the task is told not to do it.
+    /// Tells a worker that asked for a task not to execute it.
     async fn too_late(&self, signal: &Signal) -> Result<Became, Trouble> {
         if signal.says == Says::Started {
             self.plain.answer(&signal.about, GONE).await?;
@@ -181,7 +181,7 @@ impl Mover {
         Ok(Became::Stale)
     }
 
-    /// A signal about a claim that counts.
+    /// Handles a signal about a valid claim.
     async fn held(&self, text: &str, signal: Signal, claim: u32) -> Result<Became, Trouble> {
         let claim = ClaimRef { run: signal.about.run, node: signal.about.node, claim };
         let report = match signal.says {
@@ -203,7 +203,7 @@ impl Mover {
         })
     }
 
-    /// Lines are kept before the signal goes: after a crash in between they are there twice.
+    /// Stores log lines before it drops the signal: after a crash in between they are stored twice.
     async fn log(&self, text: &str, claim: ClaimRef, lines: Vec<SentLine>) -> Result<Became, Trouble> {
         let now = self.services.clock.now();
         let lines: Vec<LogLine> = lines.into_iter().map(|line| line.received(now)).collect();
@@ -220,7 +220,7 @@ impl Mover {
         }
     }
 
-    /// A signal about a task that was read and not claimed. None if it is to be looked at again.
+    /// Handles a signal about a task that was read and not claimed. `None` if the caller must look at the node again.
     async fn ready(&self, text: &str, signal: &Signal, offer: &Offer) -> Result<Option<Became>, Trouble> {
         let about = &signal.about;
         // The claim was taken back. Only a claimed task can log.
@@ -296,7 +296,7 @@ impl Mover {
     }
 }
 
-/// What is answered to a worker that asked for a task and is not to do it.
+/// The answer to a worker that asked for a task and must not execute it.
 const GONE: &str = r#"{"status":"gone"}"#;
 
 impl Became {

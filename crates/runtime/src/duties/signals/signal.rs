@@ -1,4 +1,4 @@
-//! What a plain worker says: JSON that it pushed to a list.
+//! Parses signals of plain workers: JSON that they pushed to a list.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use serde_json::{Map, Value};
 use switchyard_core::{Hash, NodeError, RunId};
 use switchyard_store::plain::{About, SIGNAL_BYTES_MAX, oversized};
 
-/// The code of a failure that a worker gave no code for.
+/// The error code of a failure for which the worker gave no code.
 const FAILED: &str = "failed";
-/// What a worker is called that does not say.
+/// The name of a worker that gives no name.
 const NAMELESS: &str = "plain";
 
 #[derive(Debug)]
 pub(super) struct Signal {
     pub(super) about: About,
-    /// The claim that it is about, if the worker asked for one.
+    /// The claim that the signal is about, if the worker asked for one.
     pub(super) claim: Option<u32>,
     pub(super) says: Says,
 }
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Says {
-    /// It has read the task, and wants to know what to do.
+    /// The worker has read the task, and asks for its content.
     Started,
-    /// It is still at it.
+    /// The worker still executes the task.
     Heartbeat,
-    /// Lines that it logs.
+    /// Log lines of the worker.
     Logged(Vec<SentLine>),
     Completed(Output),
     Failed(NodeError),
@@ -35,12 +35,12 @@ pub(super) enum Says {
 #[derive(Debug, PartialEq)]
 pub(super) enum Output {
     Json(Value),
-    /// In the CAS.
+    /// The output is in the CAS under this hash.
     Kept(Hash),
 }
 
 impl Signal {
-    /// Reads a signal, or says what is wrong with it. Fields that are not known are not minded.
+    /// Parses a signal, or explains what is wrong with it. Unknown fields are ignored.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         if let Some(bytes) = oversized(text) {
             return Err(format!(
@@ -86,7 +86,7 @@ impl Signal {
 struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Null is the same as nothing.
+    /// The value of a field; `null` counts as absent.
     fn value(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
@@ -120,7 +120,7 @@ impl Fields {
         }
     }
 
-    /// Each is text, or `{"message", "level", "at"}`.
+    /// The log lines; each is text or `{"message", "level", "at"}`.
     fn lines(&self) -> Result<Vec<SentLine>, String> {
         let lines = self.value("lines").ok_or("`log` needs `lines`, a list")?;
         serde_json::from_value(lines.clone()).map_err(|error| format!("`lines`: {error}"))
@@ -147,7 +147,7 @@ impl Fields {
         })
     }
 
-    /// A sentence, or `{"code", "message", "retryable"}`.
+    /// The error: a sentence, or `{"code", "message", "retryable"}`.
     fn error(&self) -> Result<NodeError, String> {
         match self.value("error") {
             None => Ok(NodeError::retryable(FAILED, "the worker gave no reason")),

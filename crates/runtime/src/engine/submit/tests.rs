@@ -56,7 +56,7 @@ async fn a_submission_that_release_0_1_accepted_is_known_when_it_is_repeated() {
     assert!(matches!(other, EngineError::Refused(Refusal::KeyReused { run, .. }) if run == first), "{other}");
 }
 
-/// The repetition looked into the archive before the first one was there, and meets it in the hot store.
+/// The repetition reads the archive before the first submission is there, and finds it in the hot store.
 #[tokio::test]
 async fn a_submission_that_release_0_1_accepts_meanwhile_is_known() {
     let folder = TempDir::new().unwrap();

@@ -1,7 +1,7 @@
-//! A cgroup of its own for an attempt: child processes stay in it, and all of it is killed at once.
+//! One cgroup for each attempt: child processes stay in it, and all of them are killed at once.
 //!
-//! Needs cgroup v2 and the right to make a cgroup below that of this process. Where there is none, the table of
-//! processes has to do (`processes`).
+//! Needs cgroup v2 and the permission to create a cgroup below that of this process. Elsewhere, the process table is
+//! used alone (`processes`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// None where cgroups cannot be made.
+    /// Creates a cgroup; `None` where that is not possible.
     pub(super) fn create() -> Option<Self> {
         static PARENT: OnceLock<Option<PathBuf>> = OnceLock::new();
         static MADE: AtomicU64 = AtomicU64::new(0);
@@ -30,13 +30,13 @@ impl Cgroup {
         Some(Self { path })
     }
 
-    /// Moves a process there. What it has started before stays where it is.
+    /// Moves a process into the cgroup. Its existing children stay where they are.
     pub(super) fn add(&self, pid: u32) {
         let _ = fs::write(self.path.join("cgroup.procs"), pid.to_string());
     }
 
     pub(super) fn kill(&self) {
-        // Older kernels than 5.14 lack it; then the table of processes is all there is.
+        // Kernels before 5.14 lack `cgroup.kill`; there only the process table is used.
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
     }
 }
@@ -44,7 +44,7 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         for _ in 0..REMOVE_TRIES {
-            // Busy until the last process in it has ended.
+            // The directory is busy until the last process in the cgroup has ended.
             match fs::remove_dir(&self.path) {
                 Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
                     std::thread::sleep(REMOVE_EVERY)

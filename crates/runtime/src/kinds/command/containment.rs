@@ -1,5 +1,5 @@
-//! A program together with everything it started: all of it ends with the attempt, also what left its process group,
-//! its session or its parent.
+//! A program with all its descendants. All of them end with the attempt, even those that left the process group, the
+//! session or their parent.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use super::cgroup::Cgroup;
 #[cfg(target_os = "linux")]
 use super::processes::{self, Family};
 
-/// Dropping it kills what is left, unless [`Containment::kill`] has.
+/// A contained program. Dropping it kills the remaining processes, unless [`Containment::kill`] has.
 #[derive(Debug)]
 pub(super) struct Containment {
     group: Option<Pid>,
@@ -46,19 +46,19 @@ impl Containment {
         Ok((child, Self { group, is_killed: false }))
     }
 
-    /// Kills all of it that is left. Looks through the table of processes, which may take some milliseconds.
+    /// Kills all remaining processes. Scans the process table, which may take some milliseconds.
     pub(super) fn kill(&mut self) {
         if std::mem::replace(&mut self.is_killed, true) {
             return;
         }
         if let Some(group) = self.group {
-            // Gone already is fine too.
+            // The group may have ended already.
             let _ = rustix::process::kill_process_group(group, Signal::KILL);
         }
         #[cfg(target_os = "linux")]
         {
             self.cgroup.iter().for_each(Cgroup::kill);
-            // Also beside a cgroup: the program may have started something before it was moved there.
+            // Needed in addition to a cgroup: the program may have started a process before it was moved there.
             self.family.iter().for_each(Family::kill);
         }
     }

@@ -1,15 +1,15 @@
-//! What a program finds in its environment: a few names of the worker's own, never all of it, because the worker's
+//! The environment of a program: a few variables of the worker, never all of them, because the worker's
 //! environment holds its credentials.
 
 use std::env::vars_os;
 use std::ffi::{OsStr, OsString};
 
-/// Passed on always: what programs need to find files, other programs and their language. A `*` at the end stands for
-/// any rest.
+/// Variables that are always passed on: programs need them to find files, other programs and their language. A `*` at
+/// the end matches any rest.
 const ALWAYS: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"];
 
-/// The variables of this process that a program is given, when `allowed` are passed on as well.
+/// The variables of this process that a program gets, including those in `allowed`.
 pub(super) fn passed_on(allowed: &[String]) -> impl Iterator<Item = (OsString, OsString)> {
     vars_os().filter(|(name, _)| {
         let mut patterns = ALWAYS.into_iter().chain(allowed.iter().map(String::as_str));

@@ -23,16 +23,16 @@ use crate::handlers::{ByteLines, LogStream};
 use crate::secrets::Revealed;
 use containment::Containment;
 
-/// How the programs of `command` nodes are run.
+/// Settings for the programs of `command` nodes.
 #[derive(Clone, Debug)]
 pub struct Commands {
-    /// Names of this process's environment variables that programs are given besides the usual few (`PATH`, `HOME`, …). A
-    /// `*` at the end stands for any rest.
+    /// Names of this process's environment variables that programs get besides the default ones (`PATH`, `HOME`, …).
+    /// A `*` at the end matches any rest.
     pub env: Vec<String>,
-    /// This process becomes the parent of what programs leave behind, so that it is found also where a program has
-    /// wiped its environment. For a process that starts no other programs than those of nodes.
+    /// Makes this process the parent of orphaned processes, so that they are found even if a program has cleared its
+    /// environment. Only for a process that starts no programs other than those of nodes.
     pub adopt_orphans: bool,
-    /// Each attempt gets a cgroup of its own where this process may make one.
+    /// Gives each attempt its own cgroup where this process may create one.
     pub cgroups: bool,
 }
 
@@ -42,7 +42,7 @@ impl Default for Commands {
     }
 }
 
-/// How much of what a program said at last goes into the message.
+/// How many of the last bytes of stderr an error message contains.
 const STDERR_TAIL_BYTES: usize = 2 * 1024;
 
 pub(super) async fn execute(call: &Call<'_>, spec: &CompiledCommand) -> Result<Value, NodeError> {
@@ -70,7 +70,7 @@ async fn command(call: &Call<'_>, spec: &CompiledCommand) -> Result<Command, Nod
         texts.push(call.render_text(text).await?);
     }
     let mut texts = texts.into_iter();
-    // The compiler has seen to it that there is one.
+    // The compiler guarantees that there is one.
     let mut command = Command::new(texts.next().unwrap_or_default());
     command.env_clear().envs(environment::passed_on(&call.services.commands.env));
     command.args(texts);
@@ -104,7 +104,7 @@ async fn command(call: &Call<'_>, spec: &CompiledCommand) -> Result<Command, Nod
 fn not_started(program: &str, command: &Command, error: &io::Error) -> NodeError {
     let cwd = command.as_std().get_current_dir();
     match error.kind() {
-        // The system says "not found" for both.
+        // The system reports "not found" for a missing program and for a missing directory.
         io::ErrorKind::NotFound if cwd.is_some_and(|cwd| !cwd.is_dir()) => {
             let cwd = excerpt(cwd.unwrap_or(Path::new("")).as_os_str().as_encoded_bytes(), 200);
             NodeError::permanent("command_cwd", format!("there is no directory `{cwd}`"))
@@ -129,7 +129,7 @@ struct Ended {
     stderr_tail: Vec<u8>,
 }
 
-/// Where stderr goes, and what is taken out of it.
+/// The log that receives stderr, and the secrets that are removed from it.
 #[derive(Clone, Copy)]
 struct Log<'a> {
     logs: &'a LogStream,
@@ -141,7 +141,8 @@ enum Broken {
     Io(io::Error),
 }
 
-/// Feeds the program and listens to it until it ends. Dropping this future kills it, with all that it started.
+/// Writes the program's input and reads its output until it ends. Dropping this future kills the program with all its
+/// descendants.
 async fn drive(
     mut child: Child,
     mut containment: Containment,
@@ -151,7 +152,7 @@ async fn drive(
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let ended = async {
         let status = child.wait().await.map_err(Broken::Io);
-        // What it left behind would hold its output open.
+        // Remaining processes would hold the output open.
         let killed = tokio::task::spawn_blocking(move || containment.kill()).await;
         killed.map_err(|error| Broken::Io(error.into()))?;
         status
@@ -161,7 +162,7 @@ async fn drive(
     Ok(Ended { status, stdout, stderr_tail })
 }
 
-/// A program may end without having read its input.
+/// Writes the input. A program may end without having read it.
 async fn feed(stdin: Option<ChildStdin>, input: Vec<u8>) -> Result<(), Broken> {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(&input).await;
@@ -176,7 +177,7 @@ async fn whole(stdout: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Broken
     if bytes.len() > CONTENT_BYTES_MAX { Err(Broken::TooLarge) } else { Ok(bytes) }
 }
 
-/// Logs what the program writes to stderr, and answers the end of it.
+/// Logs the program's stderr, and returns the end of it.
 async fn tail(stderr: Option<impl AsyncRead + Unpin>, log: Log<'_>) -> Result<Vec<u8>, Broken> {
     let (mut tail, mut lines) = (Vec::new(), ByteLines::new(log.secrets));
     let Some(mut stderr) = stderr else { return Ok(tail) };
@@ -193,7 +194,7 @@ async fn tail(stderr: Option<impl AsyncRead + Unpin>, log: Log<'_>) -> Result<Ve
     Ok(tail)
 }
 
-/// JSON if it is JSON, else text.
+/// The output of a program: JSON if it parses, else text.
 fn output(stdout: Vec<u8>) -> Value {
     if stdout.trim_ascii().is_empty() {
         return Value::Null;

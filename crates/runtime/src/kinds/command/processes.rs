@@ -1,9 +1,9 @@
-//! Finding what an attempt started, as far away as it may have moved, by what the kernel says in `/proc`.
+//! Finds the processes of an attempt in `/proc`, even if they left its group, session or parent.
 //!
-//! A process belongs to an attempt if one of these is true, each of which only the attempt can have brought about:
-//! its parent belongs to it; it is in the session or process group of one that does; its environment has the attempt's
-//! token, which is random; or it lost its parent and came to this process, which adopts orphans, and no other attempt
-//! is old enough to have started it.
+//! A process belongs to an attempt if one of these is true, each of which only the attempt can have caused: its
+//! parent belongs to the attempt; it is in the session or process group of a process that does; its environment has
+//! the attempt's random token; or this process adopted it as an orphan, and no other attempt is old enough to have
+//! started it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,27 +16,27 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid};
 /// The variable that marks a program and everything that inherits its environment.
 pub(super) const TOKEN: &str = "SWITCHYARD_PROCESS_TOKEN";
 
-/// How often the table of processes is looked through for what was started while others were killed.
+/// How often the process table is scanned for processes that were started while others were killed.
 const PASSES_MAX: usize = 100;
-/// How long a process may take to become the program it is being replaced by, before it is looked at again.
+/// How long to wait before looking again at a process that is executing `exec`.
 const EXEC_WAIT: Duration = Duration::from_millis(1);
 /// How long a killed orphan may take to end before it is left to a later attempt to reap.
 const REAP_WAIT: Duration = Duration::from_millis(100);
 const REAP_EVERY: Duration = Duration::from_millis(1);
 
-/// A flag of processes that are threads of the kernel, and have no environment.
+/// The flag of kernel threads, which have no environment.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
-/// Programs that this process started and the system has not forgotten yet. Global, because parents and orphans are
-/// matters of the process.
+/// Programs that this process started and that are still in the process table. Global, because parents and orphans
+/// belong to the whole process.
 static STARTED: Mutex<Vec<Started>> = Mutex::new(Vec::new());
 
 #[derive(Clone, Copy, Debug)]
 struct Started {
     pid: i32,
-    /// In clock ticks since boot.
+    /// The start time in clock ticks since boot.
     at: u64,
-    /// Its attempt goes on.
+    /// Whether the attempt is still running.
     is_live: bool,
 }
 
@@ -47,10 +47,10 @@ struct Process {
     parent: i32,
     group: i32,
     session: i32,
-    /// In clock ticks since boot. Together with the pid this names a process for good.
+    /// The start time in clock ticks since boot. Together with the pid it identifies a process uniquely.
     at: u64,
     is_zombie: bool,
-    /// The kernel is replacing its program, or does not show it to this user: there is no environment to read.
+    /// The environment cannot be read: the process is executing `exec`, or the kernel hides it from this user.
     is_in_exec: bool,
 }
 
@@ -88,7 +88,7 @@ impl Process {
         pids.filter_map(Self::read).collect()
     }
 
-    /// Whether its environment cannot be read now, but a moment later. Those of other users never can.
+    /// Whether the environment will become readable. Environments of other users never do.
     fn will_be_readable(&self) -> bool {
         self.is_in_exec && fs::File::open(format!("/proc/{}/environ", self.pid)).is_ok()
     }
@@ -99,7 +99,7 @@ impl Process {
     }
 
     fn kill(&self) {
-        // The handle is of this very process, even if its number is given to another meanwhile.
+        // The handle refers to this very process, even if its pid is reused meanwhile.
         let Some(pid) = Pid::from_raw(self.pid) else { return };
         let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return };
         if Self::read(self.pid).is_some_and(|now| now.at == self.at) {
@@ -112,7 +112,7 @@ impl Process {
     }
 }
 
-/// Everything that one program started.
+/// All processes that one program started.
 #[derive(Debug)]
 pub(super) struct Family {
     root: Started,
@@ -122,7 +122,7 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// Starts a program and remembers it, with nothing between: a pass of another attempt must not take it for an orphan.
+    /// Starts a program and records it under one lock: a pass of another attempt must not take it for an orphan.
     pub(super) fn start<C, E>(
         token: &str,
         adopts_orphans: bool,
@@ -141,7 +141,7 @@ impl Family {
         Ok((child, root.map(|root| Self { root, token, adopts_orphans })))
     }
 
-    /// Kills all of it that is left, and reaps what was adopted.
+    /// Kills all remaining members, and reaps adopted ones.
     pub(super) fn kill(&self) {
         let mut killed: Vec<Process> = Vec::new();
         for _ in 0..PASSES_MAX {
@@ -163,7 +163,7 @@ impl Family {
         }
     }
 
-    /// The living members: those that are recognised by themselves, and what follows from those.
+    /// The living members: those recognised by themselves, and those recognised through other members.
     fn members(&self, all: &[Process]) -> Vec<Process> {
         let mut kin = Kin { groups: HashSet::from([self.root.pid]), ..Kin::default() };
         let candidates = all.iter().copied().filter(|process| self.can_have_started(process));
@@ -190,7 +190,7 @@ impl Family {
         (process.pid == self.root.pid && process.at == self.root.at) || process.has(&self.token)
     }
 
-    /// Whether it was adopted by this process, and no other attempt can have started it.
+    /// Whether this process adopted `process`, and no other attempt can have started it.
     fn is_orphan(&self, process: &Process) -> bool {
         if !self.adopts_orphans || !is_adopted(process) {
             return false;
@@ -204,7 +204,7 @@ impl Family {
     }
 }
 
-/// What the children and companions of known members are recognised by.
+/// The pids, groups and sessions of known members, by which further members are recognised.
 #[derive(Debug, Default)]
 struct Kin {
     pids: HashSet<i32>,
@@ -213,7 +213,7 @@ struct Kin {
 }
 
 impl Kin {
-    /// The group and the session of this process are no sign of belonging to an attempt.
+    /// Adds a member. This process's own group and session are ignored, because other processes share them.
     fn add(&mut self, process: &Process) {
         self.pids.insert(process.pid);
         self.groups.extend((process.group != own_group()).then_some(process.group));
@@ -227,8 +227,8 @@ impl Kin {
     }
 }
 
-/// Adopted processes that have ended are this process's to reap, whichever attempt they were of. What it started itself
-/// is not: the runtime waits for that.
+/// Reaps adopted processes that have ended, whichever attempt they belonged to. Programs that this process started
+/// itself are left out: the runtime waits for them.
 fn reap(killed: &[Process]) {
     let begun = Instant::now();
     loop {
@@ -249,7 +249,7 @@ fn reap(killed: &[Process]) {
     }
 }
 
-/// Whether it is a child of this process and not one that shares its process group, as ordinary children do.
+/// Whether this process adopted `process`: a child outside this process's group, which ordinary children share.
 fn is_adopted(process: &Process) -> bool {
     process.parent == own_pid() && process.group != own_group()
 }
@@ -261,14 +261,14 @@ impl Drop for Family {
         {
             known.is_live = false;
         }
-        // Until the system has forgotten it, its number must not be taken for that of an orphan.
+        // While the pid is in the process table, it must not be taken for that of an orphan.
         started.retain(|known| {
             known.is_live || Process::read(known.pid).is_some_and(|process| process.at == known.at)
         });
     }
 }
 
-/// Makes this process the parent of every descendant that loses its own. Whether that is so.
+/// Makes this process the parent of every orphaned descendant. Returns whether that succeeded.
 pub(super) fn adopt_orphans() -> bool {
     static ADOPTS: OnceLock<bool> = OnceLock::new();
     *ADOPTS.get_or_init(|| rustix::process::set_child_subreaper(Some(getpid())).is_ok())
@@ -278,7 +278,7 @@ fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-/// 0 if its leader is outside this container, as the kernel says it; so for the session.
+/// The process group of this process; 0 if its leader is outside this container. The same holds for the session.
 fn own_group() -> i32 {
     own_process().group
 }
@@ -287,7 +287,7 @@ fn own_session() -> i32 {
     own_process().session
 }
 
-/// This process, which neither moves to another group nor to another session.
+/// This process. It never changes its group or session.
 fn own_process() -> &'static Process {
     static OWN: OnceLock<Process> = OnceLock::new();
     OWN.get_or_init(|| Process::read(own_pid()).unwrap_or(Process { pid: own_pid(), ..Process::default() }))

@@ -1,8 +1,8 @@
 //! Which addresses `http` nodes may connect to.
 //!
-//! Cloud providers hand out credentials to every process that asks a link-local address, and a workflow's URL is often
-//! data. Such addresses are refused unless a setting allows them. A name is judged by what it resolves to, where the
-//! connection is made: a name that resolves differently the second time gains nothing.
+//! Cloud providers give credentials to every process that asks a link-local address, and a workflow's URL is often
+//! data. Such addresses are refused unless a setting allows them. A name is checked by the addresses that it resolves
+//! to when the connection is made, so a name that resolves differently the second time gains nothing.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Which addresses `http` nodes may connect to: all but link-local and metadata addresses, and those that are allowed.
+/// The addresses that `http` nodes may connect to: all but link-local and metadata addresses, plus the allowed ones.
 #[derive(Clone, Debug, Default)]
 pub struct Egress {
     allowed: Vec<(IpAddr, u8)>,
@@ -42,8 +42,8 @@ impl Egress {
         }
     }
 
-    /// Checks a URL whose host is an address. The URL parser has turned every spelling of an IPv4 address (decimal, octal,
-    /// hexadecimal, shortened) into one already. Names are checked when they are resolved.
+    /// Checks a URL whose host is an address. The URL parser has normalised every spelling of an IPv4 address
+    /// (decimal, octal, hexadecimal, shortened). Names are checked when they are resolved.
     pub(super) fn check_literal(&self, url: &Url) -> Result<(), Refused> {
         let host = url.host_str().unwrap_or_default();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -73,7 +73,7 @@ fn embedded_v4(address: IpAddr) -> IpAddr {
 }
 
 fn contains((network, prefix): (IpAddr, u8), address: IpAddr) -> bool {
-    // An IPv4 network that is written as an IPv6 one has a prefix that counts 96 bits more.
+    // The prefix of an IPv4 network in IPv6 notation counts 96 bits more.
     let prefix = if embedded_v4(network) == network { prefix } else { prefix.saturating_sub(96) };
     match (embedded_v4(network), address) {
         (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -105,7 +105,7 @@ impl fmt::Display for Refused {
 impl Error for Refused {}
 
 impl Refused {
-    /// The refusal that a failed request came to, if that is why it failed.
+    /// The refusal that caused a failed request, if there is one.
     pub(super) fn behind(error: &reqwest::Error) -> Option<Self> {
         let mut source = error.source();
         while let Some(inner) = source {
@@ -118,7 +118,7 @@ impl Refused {
     }
 }
 
-/// The system's resolver, without the addresses that are refused.
+/// The system's resolver, without the refused addresses.
 pub(in crate::kinds) struct Resolver(pub(in crate::kinds) Arc<Egress>);
 
 impl Resolve for Resolver {

@@ -31,20 +31,20 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// How much of a refusal's body is shown, and how much of it is read for that.
+/// How many characters of an error response's body are shown, and how many bytes are read for that.
 const SHOWN_CHARS_MAX: usize = 200;
 const SHOWN_BYTES_MAX: usize = 4 * 1024;
 
-/// A client with this process's TLS. It has no timeout of its own: a node's counts, for the whole call.
+/// A client builder with this process's TLS. It sets no timeout: the node's timeout covers the whole call.
 pub(super) fn client() -> ClientBuilder {
-    // The embedding program may have installed another provider already: that one is as good.
+    // The embedding program may have installed another provider already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
         .redirect(reqwest::redirect::Policy::limited(REDIRECTS_MAX))
 }
 
-/// What `http` nodes call with: a client that connects only where [`Egress`] permits, and follows no redirects itself.
+/// The HTTP client of `http` nodes: it connects only where [`Egress`] permits, and follows no redirects itself.
 #[derive(Clone, Debug)]
 pub struct HttpCalls {
     client: reqwest::Client,
@@ -64,7 +64,7 @@ impl HttpCalls {
         Ok(Self { client, egress })
     }
 
-    /// Sends a request, and what redirects make of it. Also what was called in the end.
+    /// Sends a request and follows redirects. Also returns the final target.
     async fn send(&self, mut request: Request) -> Result<(Target, Response), NodeError> {
         for _ in 0..=REDIRECTS_MAX {
             let target = Target::of(&request);
@@ -157,7 +157,7 @@ fn bad_url(message: impl Into<String>) -> NodeError {
     NodeError::permanent("http_url", message.into())
 }
 
-/// The end of a text that could not be read as a URL, so that nothing in front of an `@` is shown.
+/// The end of a text that is not a valid URL: text in front of an `@` is not shown.
 fn without_userinfo(text: &str) -> String {
     let shown = text.split('?').next().unwrap_or_default();
     let shown = shown.rsplit('@').next().unwrap_or_default();
@@ -170,19 +170,19 @@ async fn headers(call: &Call<'_>, spec: &CompiledHttp) -> Result<HeaderMap, Node
         let Some(value) = text_unless_null(call, template).await? else { continue };
         let bad = |why: &str| NodeError::permanent("http_header", format!("header `{name}` {why}"));
         let header: HeaderName = name.parse().map_err(|_| bad("is not a name for a header"))?;
-        // The length is ours to say: a wrong one would let a body pass for the next request.
+        // The client sets the length: a wrong one would let a body pass for the next request.
         if header == CONTENT_LENGTH || header == TRANSFER_ENCODING {
             return Err(bad("cannot be set: it follows from the body"));
         }
         let mut sent = header_value(name, &value)?;
-        // A redirect to another origin leaves it out.
+        // Redirects to another origin drop sensitive headers.
         sent.set_sensitive(call.secrets.is_in(value.as_bytes()));
         headers.insert(header, sent);
     }
     Ok(headers)
 }
 
-/// The value is left out of the message: it may be a secret.
+/// Builds a header value. Error messages omit the value, because it may be a secret.
 fn header_value(name: &str, value: &str) -> Result<HeaderValue, NodeError> {
     HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {
         let message = format!("the value of header `{name}` has characters that a header cannot have");
@@ -247,7 +247,7 @@ fn output(response: &Response, body: Vec<u8>) -> Value {
     })
 }
 
-/// Names in lowercase. The values of a repeated header are joined, as RFC 9110 allows.
+/// The headers as JSON, with names in lowercase. Values of a repeated header are joined, as RFC 9110 allows.
 fn header_output(headers: &HeaderMap) -> Value {
     let mut map = Map::with_capacity(headers.keys_len());
     for name in headers.keys() {
@@ -269,7 +269,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     media_type == "application/json" || media_type.ends_with("+json")
 }
 
-/// What was called, as messages name it: without the name, the password and the query, which may be secret.
+/// The target of a call for messages: without the name, the password and the query, which may be secret.
 struct Target {
     method: Method,
     url: Url,
@@ -296,7 +296,7 @@ impl Target {
         NodeError::permanent("http_address", format!("{self}: {refused}"))
     }
 
-    /// There is no answer, or not all of it.
+    /// The error for a missing or incomplete response.
     fn failed(&self, error: reqwest::Error) -> NodeError {
         if let Some(refused) = address::Refused::behind(&error) {
             return self.bad_address(refused);
@@ -312,7 +312,7 @@ impl Target {
         }
     }
 
-    /// There is an answer, but not one that counts as success.
+    /// The error for a response that does not count as success.
     async fn refused(&self, response: &mut Response, secrets: &Revealed) -> NodeError {
         let status = response.status();
         let shown = excerpt(&secrets.redact_bytes(beginning(response).await), SHOWN_CHARS_MAX);
@@ -336,7 +336,7 @@ fn may_pass(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
 }
 
-/// Enough of the body to show. That it breaks off does not matter beside the status.
+/// The beginning of the body, for messages. A broken body does not matter beside the status.
 async fn beginning(response: &mut Response) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < SHOWN_BYTES_MAX
@@ -347,7 +347,7 @@ async fn beginning(response: &mut Response) -> Vec<u8> {
     body
 }
 
-/// The innermost error: the ones around it only say that a request failed.
+/// The innermost error: the outer ones only say that a request failed.
 fn cause(error: &reqwest::Error) -> String {
     let mut innermost = error.to_string();
     let mut source = error.source();

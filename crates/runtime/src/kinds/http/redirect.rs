@@ -1,5 +1,5 @@
-//! Redirects, followed by hand: every hop is judged like the first request, and credentials stay with the origin that
-//! they were written for.
+//! Follows redirects: every hop is checked like the first request, and credentials stay with the origin that they
+//! were written for.
 
 use reqwest::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
@@ -11,7 +11,7 @@ use super::Target;
 
 pub(super) const REDIRECTS_MAX: usize = 10;
 
-/// What a redirect is followed with, taken before the request is sent.
+/// The parts of a request that a redirect needs, saved before the request is sent.
 pub(super) struct Origin {
     method: Method,
     url: Url,
@@ -29,7 +29,7 @@ impl Origin {
         }
     }
 
-    /// The request that a response asks for, if it is a redirect.
+    /// The next request, if the response is a redirect.
     pub(super) fn next(self, response: &Response, target: &Target) -> Result<Option<Request>, NodeError> {
         let status = response.status();
         let Some(location) = response.headers().get(LOCATION).filter(|_| is_redirect(status)) else {
@@ -41,7 +41,7 @@ impl Origin {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(bad(&format!("to a URL with `{}`", url.scheme())));
         }
-        // A redirect cannot bring credentials of its own. These calls fail only for URLs without a host.
+        // Credentials in the URL of a redirect are dropped. These calls fail only for URLs without a host.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         Ok(Some(self.request_to(url, status)))
@@ -87,8 +87,8 @@ fn drop_credentials(headers: &mut HeaderMap) {
     names.iter().for_each(|name| drop(headers.remove(name)));
 }
 
-/// Whether a header looks as if it carried a credential. A header that is left out by mistake makes a call fail visibly;
-/// one that is sent by mistake gives a secret away.
+/// Whether a header name looks like that of a credential. Omitting a header by mistake makes a call fail visibly;
+/// sending one by mistake reveals a secret.
 fn is_credential(name: &str) -> bool {
     const WORDS: [&str; 12] = [
         "auth",

@@ -1,4 +1,4 @@
-//! `Retry-After`: how long a server wants to be left alone.
+//! The `Retry-After` header: how long to wait before the next attempt.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,10 +6,10 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use switchyard_core::Timestamp;
 
-/// A server cannot put an attempt off for longer than this.
+/// The longest delay that a server can request.
 pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 
-/// How long to wait from now on, if the answer says so: a number of seconds, or an HTTP date.
+/// How long to wait from now on, if the response says so: a number of seconds, or an HTTP date.
 pub(super) fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
@@ -17,7 +17,7 @@ pub(super) fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestam
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match value.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
-        // More seconds than a number can hold are still seconds.
+        // A number of seconds that does not fit is the longest duration.
         Err(_) if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => Duration::MAX,
         Err(_) => until(httpdate::parse_http_date(value).ok()?, now),
     };

@@ -47,7 +47,7 @@ impl Bench {
         plan_of(self.waits_for(node, input).await)
     }
 
-    /// Looks at what the children came to, after so many rounds.
+    /// Executes the node again with its ended children, after this many rounds.
     async fn gather(&self, node: Value, rounds: u32, children: Vec<Child>) -> Result<Done, NodeError> {
         let gathered = |task: &mut super::Task| (task.rounds, task.children) = (rounds, Some(children));
         self.execute_task(node, json!({"items": []}), gathered).await
@@ -83,7 +83,7 @@ async fn a_map_plans_a_child_for_each_item() {
     assert_eq!(bench.inputs(&plan).await, [json!("a"), json!({"b": 1}), json!(null)]);
     assert_eq!((&*plan.workflow, plan.concurrency, plan.stop_on_failure), ("t/n", 3, true));
     assert!(plan.children.iter().all(|child| child.run.partition() == run().partition()));
-    // The process that starts the children finds their definition.
+    // The process that starts the children can load their definition.
     bench.services.catalog.get(plan.definition).await.unwrap();
     assert!(bench.services.archive.definition(plan.definition).await.unwrap().is_some());
 }

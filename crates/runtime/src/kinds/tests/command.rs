@@ -62,7 +62,7 @@ async fn a_program_sees_a_few_variables_of_the_worker_and_those_that_are_passed_
     let mut bench = Bench::new();
     let mut node = sh("env");
     node["env"] = json!({"MINE": "1"});
-    // cargo sets many for tests, and would set credentials as well.
+    // cargo sets many variables for tests, which must not reach the program; nor must credentials.
     assert!(std::env::vars_os().any(|(name, _)| name == "CARGO_PKG_NAME"));
     let seen = names(bench.output(node.clone(), json!(null)).await);
     assert!(seen.iter().any(|name| name == "PATH") && seen.iter().any(|name| name == "MINE"), "{seen:?}");
@@ -125,7 +125,7 @@ async fn endless_output_is_cut_off() {
 
 #[tokio::test]
 async fn what_a_program_leaves_behind_ends_with_it() {
-    // The background process holds stdout open: without its end this would not come back.
+    // The background process holds stdout open: unless it is killed, this call does not return.
     assert_eq!(Bench::new().output(sh("sleep 1000 & echo 1"), json!(null)).await, json!(1));
 }
 
@@ -145,7 +145,7 @@ async fn a_command_that_is_given_up_is_killed_with_all_it_started() {
         let mut line = String::new();
         pipe.read_line(&mut line).unwrap();
         started.send(line).unwrap();
-        // Ends when the last process that holds the pipe is gone.
+        // Returns when the last process that holds the pipe is gone.
         pipe.read_to_end(&mut Vec::new()).unwrap()
     });
     tokio::select! {

@@ -228,7 +228,7 @@ fn redirect(status: u16, location: &str) -> String {
 #[tokio::test]
 async fn credentials_do_not_follow_a_redirect_to_another_origin() {
     let bench = Bench::new();
-    // Another port of the same machine is another server.
+    // Another port of the same machine is another origin.
     let mut there = Server::answering(ok_json("1")).await;
     let here = Server::answering(redirect(307, &there.url("/x"))).await;
     let headers = json!({
@@ -283,7 +283,7 @@ async fn a_name_is_judged_by_the_address_that_it_leads_to() {
     let resolver = http_kind::Resolver(egress);
     let found: Vec<_> = resolver.resolve("localhost".parse().unwrap()).await.unwrap().collect();
     assert!(found.iter().all(|address| address.ip().is_loopback()) && !found.is_empty(), "{found:?}");
-    // The system's resolver takes these spellings for addresses, as names in DNS can be aliases of them.
+    // The system's resolver parses these spellings as addresses, and names in DNS can be aliases of them.
     for name in ["169.254.169.254", "2852039166"] {
         let refused = resolver.resolve(name.parse().unwrap()).await.err().unwrap();
         assert!(refused.to_string().starts_with("169.254.169.254 is a link-local address"), "{refused}");

@@ -1,4 +1,4 @@
-//! Node kinds against real servers, real programs and a real archive, one node at a time.
+//! Tests of node kinds with real servers, real programs and a real archive, one node at a time.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ mod waiting;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// Everything a node can use, on a folder of its own.
+/// The services of a node, on a folder of their own.
 struct Bench {
     services: Services,
     held: Held,
@@ -92,7 +92,7 @@ impl Bench {
     }
 }
 
-/// The test servers are not behind this machine's proxy.
+/// HTTP calls without this machine's proxy, which does not reach the test servers.
 fn http_calls(egress: Egress) -> HttpCalls {
     HttpCalls::with(http_kind::client().no_proxy(), egress).unwrap()
 }
@@ -142,7 +142,7 @@ impl Done {
     }
 }
 
-/// Code, whether it is worth another attempt, message.
+/// The code of an error, whether it is retryable, and its message.
 fn parts(error: &NodeError) -> (&str, bool, &str) {
     (&error.code, error.retryable, &error.message)
 }

@@ -1,4 +1,4 @@
-//! A server that gives the answers it is told to, byte for byte.
+//! A server that sends scripted responses, byte for byte.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ impl Server {
         Self::answering_in_turn([answer.into()]).await
     }
 
-    /// The first request gets the first answer, and so on; the last answer stays.
+    /// The first request gets the first answer, and so on; the last answer is repeated.
     pub(super) async fn answering_in_turn(answers: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let mut answers: VecDeque<Vec<u8>> = answers.into_iter().collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -27,7 +27,7 @@ impl Server {
                 let _ = sender.send(request(&mut stream).await);
                 let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
                 let answer = answer.unwrap_or_default();
-                // The client may have hung up in the middle of it.
+                // The client may have closed the connection before the end.
                 let _ = stream.write_all(&answer).await;
                 let _ = stream.shutdown().await;
             }
@@ -39,13 +39,13 @@ impl Server {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The next request, as it came.
+    /// The next request, as it was received.
     pub(super) async fn request(&mut self) -> String {
         self.requests.recv().await.unwrap()
     }
 }
 
-/// An answer with a length.
+/// A response with a `content-length`.
 pub(super) fn answer(status: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head =
@@ -53,7 +53,7 @@ pub(super) fn answer(status: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Head and body of a request, its head in lowercase.
+/// Reads the head and body of a request, its head in lowercase.
 pub(super) async fn request(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What client and server say to each other on a WebSocket.
+//! The messages of the WebSocket protocol.
 
 use axum::extract::ws::Message;
 use axum::http::StatusCode;
@@ -10,7 +10,7 @@ use switchyard_core::run::Event;
 use crate::problem::Problem;
 use crate::wire;
 
-/// What a client wants.
+/// A message from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
     Subscribe {
@@ -54,7 +54,7 @@ impl Ask {
 
 const USAGE: &str = "send {\"subscribe\": \"run_…\", \"after\": 0} or {\"unsubscribe\": \"run_…\"}";
 
-/// What the server says.
+/// A message from the server.
 #[derive(Debug)]
 pub(super) enum Answer {
     Subscribed {
@@ -62,12 +62,12 @@ pub(super) enum Answer {
         after: u64,
     },
     Event(Event),
-    /// There is nothing after event `last`, and the subscription is over.
+    /// The run has no event after `last`, and the subscription has ended.
     Ended {
         run: RunId,
         last: u64,
     },
-    /// No event of this run comes any more.
+    /// The server sends no more events of this run.
     Unsubscribed(RunId),
     Error(Option<RunId>, Problem),
 }

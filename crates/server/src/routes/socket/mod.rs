@@ -1,10 +1,10 @@
-//! `/v1/events`: a WebSocket on which a client follows many runs, none of their events missing and none twice.
+//! `/v1/events`: a WebSocket on which a client follows many runs. It gets each of their events once.
 //!
-//! - `messages`: what the two sides say to each other
-//! - `subscriptions`: which runs are followed, and which of them have something to tell
+//! - `messages`: the messages of the protocol
+//! - `subscriptions`: the runs that a socket follows, and which of them may have new events
 //!
-//! One task serves a socket. It reads a page of one run, writes it, and only then reads the next: a client that does
-//! not read makes it stop there, holding that page, while the archive keeps the rest.
+//! One task serves a socket. It reads a page of one run, writes it, and only then reads the next page. If the client
+//! does not read, the task waits and holds that one page.
 
 mod messages;
 mod subscriptions;
@@ -26,17 +26,17 @@ use crate::problem::Problem;
 use messages::{Answer, Ask};
 use subscriptions::{Page, Subscriptions};
 
-/// Besides `bearer.…`, which carries a key and is not answered.
+/// The subprotocol that the server selects. A client may also offer `bearer.…`, which carries its key.
 const PROTOCOL: &str = "switchyard.v1";
 
-/// An idle socket is pinged this often; who does not answer this many times in a row has gone.
+/// How often the server pings an idle socket. It drops a client that leaves `UNANSWERED_MAX` pings unanswered.
 const PING_EVERY: Duration = Duration::from_secs(15);
 const UNANSWERED_MAX: u32 = 3;
 
-/// A client that takes nothing for this long has gone as well.
+/// How long a write may block before the server drops the client.
 const WRITE_MAX: Duration = Duration::from_secs(60);
 
-/// The longest message of a client.
+/// The longest message that a client may send.
 const ASK_BYTES_MAX: usize = 16 * 1024;
 
 pub(super) fn register(api: &mut Api) {
@@ -76,7 +76,7 @@ struct Conversation {
 
 /// Why a conversation ends.
 enum End {
-    /// The client has gone or cannot be reached.
+    /// The client has disconnected or does not respond.
     Gone,
     Close(u16, &'static str),
 }
@@ -110,7 +110,7 @@ impl Conversation {
             if stop.is_cancelled() {
                 return Err(End::Close(close_code::RESTART, "the server stops; reconnect with `after`"));
             }
-            // What the client says comes first: it may want less.
+            // The client's messages are handled before more events are sent: it may unsubscribe.
             while let Some(said) = self.socket.recv().now_or_never() {
                 self.hear(said).await?;
             }
@@ -141,10 +141,10 @@ impl Conversation {
         let answer = match said {
             Ok(Message::Text(text)) => self.obey(&text).await,
             Ok(Message::Binary(_)) => Answer::Error(None, messages::not_text()),
-            // The library answers pings and closing by itself.
+            // The library answers pings and close frames itself.
             Ok(Message::Ping(_) | Message::Pong(_)) => return Ok(()),
             Ok(Message::Close(_)) => return Err(End::Gone),
-            // Too long, or not a WebSocket's frames: what follows cannot be understood either.
+            // The message is too long or the frame is invalid: later frames cannot be parsed either.
             Err(_) => return Err(End::Close(close_code::POLICY, "a message is too long or not valid")),
         };
         self.say([answer]).await
@@ -185,7 +185,7 @@ impl Conversation {
         }
     }
 
-    /// All of it in as few packets as possible, or the client has gone.
+    /// Writes all messages and then flushes once. Returns [`End::Gone`] if that takes longer than `WRITE_MAX`.
     async fn write(&mut self, messages: impl IntoIterator<Item = Message>) -> Result<(), End> {
         let writing = async {
             for message in messages {

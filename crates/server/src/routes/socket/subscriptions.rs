@@ -1,4 +1,4 @@
-//! Which runs a socket follows, and which of them may have something to tell.
+//! The runs that a socket follows, and which of them may have new events.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,22 +14,22 @@ use super::messages::{already_subscribed, too_many};
 use crate::problem::Problem;
 use crate::routes::events::has_ended;
 
-/// Runs that one socket may follow.
+/// How many runs one socket may follow.
 const RUNS_MAX: usize = 1_000;
 
 pub(super) struct Subscriptions {
     engine: Engine,
     runs: HashMap<RunId, Subscription>,
-    /// Runs to look at, in turn: one that is busy does not keep the others waiting.
+    /// Runs to read, round-robin, so that a busy run does not delay the others.
     due: VecDeque<Ticket>,
-    /// One for each run that was read to its end.
+    /// One future for each run whose events were all read; it resolves when there are new ones.
     waiting: FuturesUnordered<BoxFuture<'static, News>>,
-    /// Told as the next page: the store says nothing any more.
+    /// An error of the store, returned by the next call of `next_page`.
     trouble: Option<EngineError>,
     issued: u64,
 }
 
-/// Whose, and what; nothing if it was given up meanwhile.
+/// A subscription's ticket, and whether it has new events; `None` if the client has unsubscribed meanwhile.
 type News = (Ticket, Option<Result<(), EngineError>>);
 
 struct Subscription {
@@ -37,24 +37,24 @@ struct Subscription {
     last: u64,
     ticket: Ticket,
     given_up: CancellationToken,
-    /// Ends what waits for it.
+    /// Cancels the future in `waiting` when the subscription is removed.
     _on_drop: DropGuard,
 }
 
-/// Of a subscription: what still waits for one that was given up is recognised by it.
+/// Identifies a subscription, so that entries of a removed subscription to the same run are ignored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Ticket {
     run: RunId,
     number: u64,
 }
 
-/// What a run has to tell.
+/// New events of one run.
 pub(super) struct Page {
     pub(super) run: RunId,
     pub(super) events: Vec<Event>,
-    /// The number of the newest event that was told.
+    /// The number of the newest event that was read.
     pub(super) last: u64,
-    /// There is nothing more; the subscription is over.
+    /// The run has no more events; the subscription has ended.
     pub(super) ended: bool,
 }
 
@@ -71,7 +71,7 @@ impl Subscriptions {
         if self.runs.len() == RUNS_MAX {
             return Err(too_many(RUNS_MAX));
         }
-        // Before the look, so that nothing falls between.
+        // Subscribed before the first read, so that no event is missed.
         let follow = self.engine.follow(run, after);
         let record = self.engine.history().run(run).await?;
         if after > record.last_seq {
@@ -87,12 +87,12 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Whether it was followed.
+    /// Stops following a run. Returns whether the socket followed it.
     pub(super) fn unsubscribe(&mut self, run: RunId) -> bool {
         self.runs.remove(&run).is_some()
     }
 
-    /// What the next run that has something to tell has to tell; none if there is nothing at the moment.
+    /// The new events of the next run that has some; `None` if no run has any at the moment.
     pub(super) async fn next_page(&mut self) -> Option<Result<Page, EngineError>> {
         if let Some(error) = self.trouble.take() {
             return Some(Err(error));
@@ -129,7 +129,7 @@ impl Subscriptions {
         Ok(Page { run, events, last, ended: false })
     }
 
-    /// A run that had something to tell may have more; one that had nothing is waited for.
+    /// Queues a run that had events to be read again; waits for news of a run that had none.
     fn wait_or_come_again(&mut self, ticket: Ticket, nothing: bool) {
         match self.runs.get(&ticket.run) {
             Some(subscription) if nothing => {
@@ -141,7 +141,7 @@ impl Subscriptions {
         }
     }
 
-    /// Resolves when some run may have something to tell.
+    /// Resolves when some run may have new events.
     pub(super) async fn news(&mut self) {
         match self.waiting.next().await {
             Some((ticket, Some(Ok(())))) => self.due.push_back(ticket),
@@ -152,7 +152,7 @@ impl Subscriptions {
     }
 }
 
-/// Whether the run has ended and was told to its end. One that ended and was retried goes on.
+/// Whether the run has ended and its last event was read. A run that was retried after it ended has more.
 async fn is_over(engine: &Engine, run: RunId, events: &[Event], last: u64) -> Result<bool, EngineError> {
     match events.last().map(|event| &event.kind) {
         Some(EventKind::RunEnded { .. }) | None => {}

@@ -1,4 +1,4 @@
-//! `POST /v1/tasks/claim`
+//! `POST /v1/tasks/claim`: a worker waits for tasks and takes them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::routes::control::NAME_BYTES_MAX;
 
 const SLOTS_MAX: usize = 100;
 const TYPES_MAX: usize = 32;
-/// The most tasks that a worker can say it holds.
+/// The highest number of held tasks that a worker can report.
 const SLOTS_SAID_MAX: usize = 100_000;
 const FUNCTIONS_MAX: usize = 256;
 const WAIT_DEFAULT: Duration = Duration::from_secs(20);
@@ -84,7 +84,7 @@ async fn claim_tasks(
     Ok(Json(json!({ "tasks": tasks })))
 }
 
-/// What the worker says about itself.
+/// The worker's own description of itself, for the list of workers.
 fn said(request: &ClaimRequest) -> Result<WorkerClaim, Problem> {
     let version = request.version.as_deref().unwrap_or_default();
     short("version", version, NAME_BYTES_MAX)?;
@@ -157,13 +157,13 @@ fn function_queue(state: &ServerState, function: &str) -> Result<Arc<str>, Probl
     Ok(queue_name::of_function(function))
 }
 
-/// Every other type is executed by Switchyard itself.
+/// Whether workers over HTTP may claim this type. Switchyard itself executes all other types.
 fn is_function_type(kind: &str) -> bool {
     matches!(kind, "function" | "function*")
         || kind.strip_prefix("function.").is_some_and(|name| !name.is_empty())
 }
 
-/// A task that its worker has to call.
+/// A task whose function the worker has to call.
 struct Held {
     task: Task,
     prepared: Box<Prepared>,
@@ -175,7 +175,7 @@ impl Held {
     }
 }
 
-/// One request for work.
+/// One request for tasks.
 struct Desk {
     state: ServerState,
     want: Want,
@@ -186,8 +186,8 @@ impl Desk {
     async fn wait_for_tasks(&self, wait: Duration) -> Result<Vec<Value>, Problem> {
         let until = tokio::time::Instant::now() + wait;
         loop {
-            // Checked before the store is asked: a request that is woken just as its time runs out still takes what it was
-            // woken for, so that no task lies there unseen.
+            // Checked before the store is read: a request that is woken just as its time runs out still takes the task
+            // that woke it, so that no task stays unclaimed.
             let last_look = self.gone.is_cancelled()
                 || self.state.stop.is_cancelled()
                 || tokio::time::Instant::now() >= until;
@@ -213,7 +213,7 @@ impl Desk {
         }
     }
 
-    /// Settles what needs no call; the rest is for the worker.
+    /// Settles the tasks that need no call; returns the others for the worker.
     async fn prepare_all(&self, tasks: Vec<Task>) -> Result<Vec<Held>, Problem> {
         let mut held = Vec::new();
         let mut settlements = Vec::new();

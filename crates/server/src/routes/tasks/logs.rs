@@ -1,4 +1,4 @@
-//! `POST /v1/tasks/logs`: what a worker logs about a task while it holds it.
+//! `POST /v1/tasks/logs`: a worker sends log lines of a task that it holds.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use crate::api::Api;
 use crate::extract::{Body, Moment};
 use crate::problem::Problem;
 
-/// Lines of one request, which is one event.
+/// The most lines in one request. A request becomes one event.
 const LINES_MAX: usize = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]

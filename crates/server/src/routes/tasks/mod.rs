@@ -1,5 +1,5 @@
-//! `/v1/tasks`: workers in any language. A worker claims tasks, keeps them with heartbeats, and says what became of
-//! them; one that goes silent loses them to another.
+//! `/v1/tasks`: workers in any language. A worker claims tasks, keeps them with heartbeats, and reports their outcomes.
+//! A worker that stops sending heartbeats loses its tasks to another.
 
 mod claim;
 mod logs;
@@ -18,10 +18,10 @@ use crate::api::Api;
 use crate::openapi;
 use crate::problem::Problem;
 
-/// The route that waits for work.
+/// The route on which workers wait for tasks.
 pub(crate) const CLAIM: &str = "/v1/tasks/claim";
 
-/// The longest that a claim waits for work.
+/// The longest time that a claim waits for tasks.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const LEASE_DEFAULT: Duration = Duration::from_secs(60);
@@ -57,7 +57,7 @@ pub(super) fn register(api: &mut Api) {
     logs::register(api);
 }
 
-/// What a worker is handed.
+/// The schema of a task that a worker gets.
 fn task_schema() -> Value {
     json!({
         "type": "object",

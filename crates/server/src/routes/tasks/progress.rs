@@ -1,4 +1,4 @@
-//! `POST /v1/tasks/checkpoint`, `chunks`: what a worker says about a task while it holds it.
+//! `POST /v1/tasks/checkpoint`, `chunks`: a worker reports progress on a task that it holds.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,7 +17,7 @@ use crate::api::{Api, Operation};
 use crate::extract::Body;
 use crate::problem::Problem;
 
-/// Chunks of one request, which is one event.
+/// The most chunks in one request. A request becomes one event.
 const CHUNKS_MAX: usize = 256;
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! `POST /v1/tasks/heartbeat`, `complete`, `fail`, `release`
+//! `POST /v1/tasks/heartbeat`, `complete`, `fail`, `release`: a worker keeps or settles a task.
 
 use axum::Json;
 use axum::extract::State;
@@ -138,7 +138,7 @@ async fn release(
     settle(&state, &body.read()?, Report::Released).await
 }
 
-/// The task that a claim is about, if the claim counts and a worker over HTTP can have it.
+/// The task of a claim, if the claim is valid and the task is one for workers over HTTP.
 pub(super) async fn held(state: &ServerState, claim: &ClaimRef) -> Result<Task, Problem> {
     match state.engine.held_task(claim).await? {
         Some(task) if task.queue.starts_with("function") => Ok(task),
@@ -171,7 +171,7 @@ async fn settle(state: &ServerState, claim: &ClaimRef, report: Report) -> Result
     Ok(Json(json!({ "settled": "applied" })))
 }
 
-/// Why a claim does not count. Nothing has changed.
+/// The reason why a claim is not valid. The request has changed nothing.
 pub(super) async fn why_not(state: &ServerState, claim: &ClaimRef) -> Result<Problem, Problem> {
     let run = state.engine.state(claim.run).await.map_err(|error: EngineError| Problem::from(error))?;
     let Some(ix) = run.ir.find(&claim.node) else {
@@ -203,14 +203,14 @@ pub(super) async fn why_not(state: &ServerState, claim: &ClaimRef) -> Result<Pro
     })
 }
 
-/// What an attempt failed with that took longer than its limit, if it is the newest of its node.
+/// The error message of an attempt that exceeded its time limit, if this claim is the node's newest.
 fn timed_out(node: &NodeRun, claim: u32) -> Option<&str> {
     let ended = matches!(node.state, NodeState::Waiting | NodeState::Failed);
     let error = node.error.as_deref().filter(|error| *error.code == *TIMEOUT)?;
     (ended && claim == node.claim).then_some(&*error.message)
 }
 
-/// Claims of tasks that Switchyard executes itself are not for workers over HTTP.
+/// The problem for a claim of a task that Switchyard executes itself.
 fn not_a_worker_task() -> Problem {
     Problem::conflict("not_a_worker_task", "this task is executed by Switchyard itself")
 }
