@@ -269,6 +269,7 @@ impl From<StoreError> for Problem {
             StoreError::Unknown { kind: "api key", .. } => Self::not_found("unknown_key", error),
             StoreError::Unknown { kind: "dead letter", .. } => Self::not_found("unknown_dead_letter", error),
             StoreError::Unknown { kind: "schedule", .. } => Self::not_found("unknown_schedule", error),
+            StoreError::Unknown { kind: "bulk job", .. } => Self::not_found("unknown_bulk_job", error),
             StoreError::Unknown { .. } => Self::internal("missing", &error),
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::Diverged { .. } | StoreError::Corrupt(_) => Self::internal("damaged", &error),
