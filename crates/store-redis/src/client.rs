@@ -80,7 +80,8 @@ impl Client {
         let info: String = self.query(redis::cmd("INFO").arg("server")).await?;
         let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").trim();
         let server = self.location();
-        match field("redis_mode:") {
+        // Valkey calls the field `server_mode`; one of the two is empty.
+        match [field("redis_mode:"), field("server_mode:")].concat().as_str() {
             "cluster" => return Err(no_cluster(self.shared.connector().address())),
             "sentinel" => {
                 return Err(StoreError::unavailable(format!(
